@@ -1,0 +1,11 @@
+#include "tools/sorot/command.h"
+
+namespace sorot::tools {
+
+ExitCode run_attend(const Arguments& arguments) {
+  CLI::App app("in work", "sorot attend");
+  if (!parse(app, arguments)) return ExitCode::kSuccess;
+  return ExitCode::kSuccess;
+}
+
+}  // namespace sorot::tools
