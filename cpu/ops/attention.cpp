@@ -213,6 +213,7 @@ Status plan_problem(const Context& context, const core::AttentionBackend& backen
                     const AttentionProblem& problem, const PlanHint& hint, AttentionPlan& plan) noexcept {
   AttentionPlan made;
   if (Status s = backend.plan(problem, hint, made); !s.ok()) return s;
+  made.workspace_bytes = core::round_up_workspace(made.workspace_bytes);
   made.device = context.device_name();
   made.key = make_key(args);
   plan = made;
