@@ -19,24 +19,28 @@ AttentionCase simple_sibling(const AttentionCase& c) {
   simple.kv_heads = random.between(2, 3);
   simple.heads = simple.kv_heads * random.between(1, 2);
   simple.queries = random.pick<std::int64_t>({1, 1, 2, 3, 5, 18, 34, 70});
-  simple.keys = random.pick<std::int64_t>({1, 1, 2, 3, 4, 6, 10, 18, 40, 130});
+  simple.keys = c.simple < 5 ? 1 : random.pick<std::int64_t>({2, 3, 4, 6, 10, 18, 40, 130});
   simple.head_dim = random.pick<std::int64_t>({16, 32, 64});
   simple.value_dim = random.chance(0.8) ? simple.head_dim : 128;
   simple.align = c.align == Align::offsets ? Align::bottom_right : c.align;
   simple.causal = c.causal;
   simple.window = c.window;
-  if (random.chance(0.3)) {
+  if (random.chance(0.5)) {
+    simple.batch = 2;
+    constexpr Twist kTwists[] = {Twist::none, Twist::negative, Twist::zero, Twist::strided};
+    simple.kv_lengths.layout.twist = kTwists[random.below(4)];
     for (std::int64_t b = 0; b < simple.batch; ++b) {
-      simple.kv_lengths.values.push_back(static_cast<double>(random.between(0, simple.keys)));
+      simple.kv_lengths.values.push_back(static_cast<double>(random.between(simple.keys == 1 ? 1 : 0, simple.keys)));
     }
   }
   simple.lse = random.chance(0.5);
   const Layout heads_inner{Order::heads_inner, Twist::none, 0};
   const Layout packed{Order::packed, Twist::none, 0};
-  switch (c.simple) {
+  switch (c.simple % 5) {
     case 1: simple.q = simple.k = simple.v = simple.out = heads_inner; break;
     case 2: simple.v = heads_inner; break;
     case 3: simple.q = simple.k = simple.v = packed; break;
+    case 4: simple.q = simple.k = simple.v = simple.out = {Order::transposed, Twist::none, 0}; break;
     default: break;
   }
   return simple;

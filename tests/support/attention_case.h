@@ -106,7 +106,7 @@ struct AttentionCase {
   Layout weights_layout;
 
   // Siblings, run along with the case.
-  std::int32_t simple = -1;           ///< the fast kernels' subset in this variant (0..3); -1: none
+  std::int32_t simple = -1;           ///< the fast kernels' subset in this variant (0..14); -1: none
   EmptySize empty = EmptySize::none;  ///< with this size 0
   std::int32_t invalid = -1;          ///< with this mistake in its args (see invalid_args.h); -1: none
 };

@@ -121,8 +121,7 @@ class Generator {
   void fill_vectors();
   void choose_siblings();
 
-  Broadcast broadcast(Category category, bool needs_rows);
-  void keep_rows_apart();
+  Broadcast broadcast(std::size_t kind, bool needs_rows);
   std::vector<double> slopes();
 
   std::uint64_t seed_;
@@ -184,13 +183,10 @@ void Generator::choose_sizes() {
     case 0:
     case 1: c_.value_dim = c_.head_dim; break;
     case 2: c_.value_dim = c_.head_dim + random_.pick({1, 5, 8, 16}); break;
-    case 3:
-      if (c_.head_dim < 2) c_.head_dim = 3;
-      c_.value_dim = random_.between(1, c_.head_dim - 1);
-      break;
+    case 3: c_.value_dim = c_.head_dim == 1 ? 1 : random_.between(1, c_.head_dim - 1); break;
     case 4: c_.value_dim = 1; break;
   }
-  c_.values = take(Category::values, {Values::unit, Values::unit, Values::fifty, Values::extreme, Values::tiny});
+  c_.values = take(Category::values, {Values::unit, Values::fifty, Values::fifty, Values::extreme, Values::tiny});
 }
 
 void Generator::choose_layouts() {
@@ -198,7 +194,7 @@ void Generator::choose_layouts() {
     return take(category, {Order::natural, Order::heads_inner, Order::transposed, Order::packed});
   };
   const auto twist = [&](Category category) {
-    return take(category, {Twist::none, Twist::negative, Twist::zero, Twist::unaligned, Twist::padded, Twist::strided});
+    return take(category, {Twist::negative, Twist::zero, Twist::unaligned, Twist::padded, Twist::strided});
   };
   c_.q = {order(Category::q_order), twist(Category::q_twist), static_cast<std::int32_t>(random_.below(3))};
   c_.k = {order(Category::k_order), twist(Category::k_twist), static_cast<std::int32_t>(random_.below(3))};
@@ -233,9 +229,8 @@ void Generator::choose_positions() {
 }
 
 /// Full, of lower rank, or with sizes of 1; with `needs_rows` one row of queries stays apart from the others.
-Broadcast Generator::broadcast(Category category, bool needs_rows) {
+Broadcast Generator::broadcast(std::size_t kind, bool needs_rows) {
   Broadcast result;
-  const std::size_t kind = take(category, 3);
   if (kind == 1) result.rank = static_cast<std::int32_t>(random_.between(needs_rows ? 2 : 1, 3));
   if (kind == 2) {
     const auto first = static_cast<std::size_t>(random_.below(needs_rows ? 2 : 3));
@@ -253,8 +248,10 @@ void Generator::choose_mask() {
   c_.mask.empty_row = content == 2;
   c_.mask.density = content == 3 ? 0.9 : 0.75;
   c_.mask.layout.order = take(Category::mask_order, {Order::natural, Order::heads_inner, Order::transposed});
-  c_.mask.broadcast = broadcast(Category::mask_shape, c_.mask.empty_row || c_.mask.layout.twist == Twist::padded);
-  if (c_.mask.empty_row && c_.queries == 1) c_.mask.broadcast = {};
+  c_.mask.broadcast =
+      broadcast(take(Category::mask_shape, 3), c_.mask.empty_row || c_.mask.layout.twist == Twist::padded);
+  const bool rows = c_.mask.empty_row || c_.mask.layout.twist == Twist::padded;
+  if (rows && c_.queries == 1) c_.mask.broadcast = {};
   // Broadcast keys keep an empty row one row.
   c_.mask.layout.zero_dim =
       c_.mask.empty_row ? c_.mask.broadcast.rank - 1 : static_cast<std::int32_t>(random_.below(c_.mask.broadcast.rank));
@@ -277,7 +274,7 @@ void Generator::choose_scores() {
     case 0:
     case 1: break;
     case 2: c_.softcap = 0.25 + random_.uniform(); break;
-    case 3: c_.softcap = 30 + 20 * random_.uniform(); break;
+    case 3: c_.softcap = (c_.values == Values::fifty ? 70 : 30) + 20 * random_.uniform(); break;
   }
 }
 
@@ -287,25 +284,27 @@ void Generator::choose_bias() {
   const std::size_t bad = take(Category::bad_bias, 6);
   bias.layout.twist = take(Category::bias_twist, {Twist::none, Twist::negative, Twist::zero, Twist::unaligned,
                                                   Twist::padded, Twist::strided});
-  bias.present = bias.layout.twist != Twist::none || content >= 2 || bad >= 3 || random_.chance(0.3);
+  bias.present = bias.layout.twist != Twist::none || content >= 2 || bad >= 2 || random_.chance(0.3);
   bias.dtype = take(Category::bias_type, 2) == 0 ? c_.dtype : DType::f32;
   bias.whole_numbers = c_.values == Values::extreme;
-  if (content == 2) bias.infinite_entries = bias.lowest_row = true;
-  if (content == 3) {
-    bias.infinite_row = bias.billion_entries = true;
-    // Scores around 50 under -1e9 (spacing 64) would hang on how the last bit is rounded.
-    bias.billion_row = c_.values != Values::fifty || c_.softcap > 0;
-  }
+  bias.infinite_entries = content == 2;
+  bias.infinite_row = bias.billion_entries = content == 3;
+  bias.lowest_row = content >= 2;
+  bias.billion_row = content >= 2;
   if (c_.dtype == DType::f16 && content >= 2) bias.dtype = DType::f32;  // f16 ends at 65504
   const bool rows = content >= 2;
   bias.layout.order = take(Category::bias_order, {Order::natural, Order::heads_inner, Order::transposed});
-  bias.broadcast = broadcast(Category::bias_shape, rows || bias.layout.twist == Twist::padded);
+  bias.broadcast =
+      broadcast(take<std::size_t>(Category::bias_shape, {0, 1, 1, 2, 2}), rows || bias.layout.twist == Twist::padded);
   if (bad == 3 || bad == 4 || (rows && c_.queries < 3)) bias.broadcast = {};
-  bias.layout.zero_dim =
-      rows || bad >= 3 ? bias.broadcast.rank - 1 : static_cast<std::int32_t>(random_.below(bias.broadcast.rank));
+  // A row stays one row if it is the keys that repeat; one key stays one key if they do not.
+  if (bad >= 2 && !rows && bias.broadcast.rank == 1) bias.broadcast.rank = 2;
+  const bool repeat_keys = rows || bad == 3 || bad == 4 || bias.broadcast.rank == 1;
+  bias.layout.zero_dim = bias.broadcast.rank - (repeat_keys ? 1 : 2);
   switch (bad) {
     case 3: c_.placements.push_back({Place::attended_bias, kNaN}); break;
     case 4: c_.placements.push_back({Place::attended_bias, kInfinity}); break;
+    case 2:
     case 5: c_.placements.push_back({Place::masked_bias, random_.pick({kNaN, kInfinity})}); break;
     default: break;
   }
@@ -314,8 +313,7 @@ void Generator::choose_bias() {
 void Generator::choose_heads_vectors() {
   slopes_ =
       take(Category::alibi, {Slopes::absent, Slopes::absent, Slopes::positive, Slopes::with_zero, Slopes::negative});
-  sinks_ =
-      take(Category::sinks, {Sinks::absent, Sinks::absent, Sinks::finite, Sinks::large, Sinks::with_none, Sinks::bad});
+  sinks_ = take(Category::sinks, {Sinks::absent, Sinks::finite, Sinks::large, Sinks::with_none, Sinks::bad});
   const auto twist = [&](std::size_t shift) {
     constexpr Twist kTwists[] = {Twist::none, Twist::negative, Twist::zero, Twist::strided};
     return Layout{Order::natural, kTwists[(take(Category::vector_twist, 4) + shift) % 4], 0};
@@ -334,15 +332,13 @@ void Generator::choose_heads_vectors() {
 }
 
 void Generator::choose_outputs() {
-  const std::size_t lse = take(Category::lse_twist, 6);
-  const std::size_t weights = take(Category::weights_twist, 6);
-  constexpr Twist kTwists[] = {Twist::none,      Twist::none,   Twist::negative,
-                               Twist::unaligned, Twist::padded, Twist::strided};
-  c_.lse = lse != 0;
-  c_.lse_layout.twist = kTwists[lse];
+  constexpr Twist kTwists[] = {Twist::none, Twist::negative, Twist::unaligned, Twist::padded, Twist::strided};
+  c_.lse_layout.twist = kTwists[take(Category::lse_twist, 5)];
+  c_.weights_layout.twist = kTwists[take(Category::weights_twist, 5)];
+  c_.lse = c_.lse_layout.twist != Twist::none || random_.chance(0.2);
+  const DType type = take(Category::weights_type, 2) == 0 ? c_.dtype : DType::f32;
+  c_.weights = c_.weights_layout.twist != Twist::none || random_.chance(0.2) ? type : DType::none;
   c_.lse_layout.order = take(Category::lse_order, {Order::natural, Order::heads_inner});
-  if (weights != 0) c_.weights = take(Category::weights_type, 2) == 0 ? c_.dtype : DType::f32;
-  c_.weights_layout.twist = kTwists[weights];
   c_.weights_layout.order = take(Category::weights_order, {Order::natural, Order::heads_inner, Order::transposed});
 }
 
@@ -353,42 +349,33 @@ void Generator::choose_placements() {
     case 5: c_.placements.push_back({Place::query, infinity}); break;
     default: break;
   }
-  const std::size_t key = take(Category::bad_key, 6);
-  switch (key) {
-    case 2: c_.placements.push_back({Place::masked_key, kNaN}); break;
-    case 3: c_.placements.push_back({Place::masked_key, infinity}); break;
-    case 4: c_.placements.push_back({Place::attended_key, kNaN}); break;
-    case 5: c_.placements.push_back({Place::attended_key, infinity}); break;
-    default: break;
-  }
-  bad_key_attended_ = key >= 4;
-  const std::size_t value = take(Category::bad_value, 6);
-  switch (value) {
-    case 2: c_.placements.push_back({Place::masked_value, kNaN}); break;
-    case 3: c_.placements.push_back({Place::masked_value, infinity}); break;
-    case 4: c_.placements.push_back({Place::attended_value, kNaN}); break;
-    case 5: c_.placements.push_back({Place::attended_value, infinity}); break;
-    default: break;
-  }
+  constexpr Place kKey[] = {Place::query, Place::masked_key, Place::masked_key, Place::attended_key,
+                            Place::attended_key};
+  constexpr Place kValue[] = {Place::query, Place::masked_value, Place::masked_value, Place::attended_value,
+                              Place::attended_value};
+  std::size_t key = take(Category::bad_key, 5);         // 0: none; odd: NaN, even: infinity
+  if (key >= 3 && c_.k.twist == Twist::zero) key -= 2;  // attended everywhere, it would leave no number to look at
+  const std::size_t value = take(Category::bad_value, 5);
+  if (key > 0) c_.placements.push_back({kKey[key], key % 2 == 1 ? kNaN : infinity});
+  if (value > 0) c_.placements.push_back({kValue[value], value % 2 == 1 ? kNaN : infinity});
+  bad_key_attended_ = key >= 3;
   // A broadcast over the keys would spread one bad key over all of them.
-  if (key >= 2) c_.k.zero_dim = static_cast<std::int32_t>(random_.below(2));
-  if (value >= 2) c_.v.zero_dim = static_cast<std::int32_t>(random_.below(2));
-  const bool spreads = (key >= 2 && c_.k.twist == Twist::zero) || (value >= 2 && c_.v.twist == Twist::zero);
+  if (key > 0) c_.k.zero_dim = static_cast<std::int32_t>(random_.below(2));
+  if (value > 0) c_.v.zero_dim = static_cast<std::int32_t>(random_.below(2));
+  const bool spreads = (key > 0 && c_.k.twist == Twist::zero) || (value > 0 && c_.v.twist == Twist::zero);
   if (spreads && c_.batch * c_.kv_heads == 1) c_.batch = 2;
 
-  const bool masks = c_.causal || c_.window.left >= 0 || c_.window.right >= 0 || c_.mask.present;
   const bool needs_masked = std::any_of(c_.placements.begin(), c_.placements.end(), [](const Placement& p) {
     return p.place == Place::masked_key || p.place == Place::masked_value || p.place == Place::masked_bias;
   });
-  if (needs_masked && !masks && lengths_ == Lengths::absent) lengths_ = Lengths::within;
+  if (needs_masked && lengths_ == Lengths::absent) lengths_ = Lengths::within;
 }
 
 /// Sizes yield to what the properties need to be seen beside each other.
 void Generator::fit() {
   const bool spoils_batch = lengths_ == Lengths::zero || lengths_ == Lengths::out_of_range || offsets_ == Offsets::far;
   std::int64_t batches = spoils_batch ? 2 : 1;
-  if (lengths_ == Lengths::out_of_range) batches = 2;
-  if (bad_key_attended_ && c_.kv_heads == 1) ++batches;
+  if (bad_key_attended_) ++batches;
   c_.batch = std::max(c_.batch, batches);
   const std::int64_t heads = sinks_ == Sinks::bad ? 3 : sinks_ == Sinks::with_none ? 2 : 1;
   const std::int64_t slopes = slopes_ == Slopes::with_zero || slopes_ == Slopes::negative ? 2 : 1;
@@ -415,7 +402,7 @@ std::vector<double> Generator::slopes() {
   for (std::int64_t h = 0; h < c_.heads; ++h) {
     double slope = c_.values == Values::extreme ? static_cast<double>(random_.between(1, 2))
                                                 : std::ldexp(1.0, -static_cast<int>(h % 4)) * 16 / distance;
-    if (slopes_ == Slopes::with_zero && h == 0) slope = 0;
+    if (slopes_ == Slopes::with_zero && h % 2 == 1) slope = 0;
     if (slopes_ == Slopes::negative && h % 2 == 0) slope = -slope;
     slopes.push_back(slope);
   }
@@ -424,13 +411,14 @@ std::vector<double> Generator::slopes() {
 
 void Generator::fill_vectors() {
   for (std::int64_t b = 0; b < c_.batch; ++b) {
-    std::int64_t length = random_.between(1, c_.keys - 1);
+    std::int64_t length = random_.between((c_.keys + 1) / 2, c_.keys - 1);
     if (b == 0 && lengths_ == Lengths::zero) length = 0;
     if (b == 0 && lengths_ == Lengths::out_of_range) length = random_.pick({kLowest, std::int64_t{-1}});
     if (b == 1 && lengths_ == Lengths::out_of_range) length = random_.pick({kHighest, c_.keys + 1});
     if (lengths_ != Lengths::absent) c_.kv_lengths.values.push_back(static_cast<double>(length));
 
-    std::int64_t offset = random_.between(c_.keys / 3, c_.keys - 1) - c_.queries / 2;
+    const std::int64_t real = lengths_ == Lengths::absent ? c_.keys : std::clamp<std::int64_t>(length, 1, c_.keys);
+    std::int64_t offset = random_.between(real / 3, real - 1) - c_.queries / 2;
     if (b == 0 && offsets_ == Offsets::far) {
       offset = random_.pick({kLowest, kLowest + 1, kHighest, kHighest - c_.queries, -kHighest / 2});
     }
@@ -440,7 +428,7 @@ void Generator::fill_vectors() {
   for (std::int64_t h = 0; h < c_.heads && sinks_ != Sinks::absent; ++h) {
     double sink = random_.normal();
     if (sinks_ == Sinks::large) sink = random_.pick({80.0, -80.0, 1e4, -1e4, 300.0});
-    if (sinks_ == Sinks::with_none && h == 0) sink = -kInfinity;
+    if (sinks_ == Sinks::with_none && h % 2 == 0) sink = -kInfinity;
     if (sinks_ == Sinks::bad && h == 0) sink = kNaN;
     if (sinks_ == Sinks::bad && h == 1) sink = kInfinity;
     c_.sinks.values.push_back(sink);
@@ -448,7 +436,7 @@ void Generator::fill_vectors() {
 }
 
 void Generator::choose_siblings() {
-  c_.simple = static_cast<std::int32_t>(n_ % 4);
+  c_.simple = static_cast<std::int32_t>(n_ % 15);
   constexpr EmptySize kEmpty[] = {EmptySize::batch, EmptySize::heads, EmptySize::all_heads, EmptySize::queries,
                                   EmptySize::keys};
   c_.empty = kEmpty[n_ % std::size(kEmpty)];

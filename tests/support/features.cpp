@@ -121,7 +121,7 @@ void add_positions(std::vector<Feature>& list) {
   list.push_back({"align: offsets", [](const Seen& s) { return s.positions && s.p.align == Align::offsets; }});
   list.push_back({"align: offsets near the ends of i32", [](const Seen& s) {
                     return s.positions && std::any_of(s.p.offsets.begin(), s.p.offsets.end(),
-                                                      [](std::int64_t o) { return std::abs(o) > 1 << 30; });
+                                                      [](std::int64_t o) { return std::abs(o) > 1'000'000'000; });
                   }});
   const auto no_causal = [](DenseAttention& p) { p.causal = false; };
   const auto no_left = [](DenseAttention& p) { p.window.left = -1; };
@@ -251,8 +251,8 @@ void add_placements(std::vector<Feature>& list) {
   for (const bool nan : {true, false}) {
     const std::string what = nan ? "NaN" : "Inf";
     list.push_back({what + " in q", [nan](const Seen& s) {
-                      return s.any_row([&](std::size_t row) {
-                        return s.poisoned(row) && any_is(s.p.q, row, static_cast<std::size_t>(s.p.head_dim), nan);
+                      return s.any_pair(true, [&](std::size_t row, std::size_t) {
+                        return any_is(s.p.q, row, static_cast<std::size_t>(s.p.head_dim), nan);
                       });
                     }});
     const auto in_key = [nan](const Seen& s, std::size_t row, std::size_t j) {

@@ -65,24 +65,27 @@ class Scores {
     Real s = clip(times(scale_, clip(dot(b, h, i, j))));
     if (p_.softcap > 0) s = capped(s);
     if (!p_.bias.empty()) {
-      s = clip(plus(
-          s, Real::of(p_.bias[p_.row(b, h, i) * static_cast<std::size_t>(p_.keys) + static_cast<std::size_t>(j)])));
+      const std::size_t pair = p_.row(b, h, i) * static_cast<std::size_t>(p_.keys) + static_cast<std::size_t>(j);
+      s = rounded(clip(plus(s, Real::of(p_.bias[pair]))));
     }
     if (!p_.alibi_slopes.empty()) {
       const Real distance{Real::number, static_cast<long double>(std::abs(position - j))};
       const Real falls = clip(times(Real::of(-p_.alibi_slopes[static_cast<std::size_t>(h)]), distance));
-      s = clip(plus(s, falls));
-    }
-    // Where a bias of -1e9 swallows the rest, it does so in the type of the scores, not in that of this judge.
-    if (s.kind == Real::number) {
-      s.value = p_.dtype == DType::f64 ? static_cast<long double>(static_cast<double>(s.value))
-                                       : static_cast<long double>(static_cast<float>(s.value));
+      s = rounded(clip(plus(s, falls)));
     }
     return s;
   }
 
  private:
   Real clip(const Real& x) const { return within_range(x, p_.dtype); }
+
+  /// Where a bias of -1e9 swallows the score, it does so in the score's type, not in this judge's wider one.
+  Real rounded(const Real& x) const {
+    if (x.kind != Real::number) return x;
+    const double narrow =
+        p_.dtype == DType::f64 ? static_cast<double>(x.value) : static_cast<double>(static_cast<float>(x.value));
+    return {Real::number, narrow};
+  }
 
   Real dot(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
     const auto size = static_cast<std::size_t>(p_.head_dim);
