@@ -72,8 +72,8 @@ TEST_P(AttentionLayouts, FieldCase21EveryTensorInEveryLayout) {
                                Twist::unaligned, Twist::padded,   Twist::strided};
   AttentionCase all = base_case();
   all.mask.present = all.bias.present = true;
-  Layout* tensors[] = {&all.q,   &all.k,          &all.v,         &all.mask.layout, &all.bias.layout,
-                       &all.out, &all.lse_layout, &all.weights_layout};
+  Layout* tensors[] = {&all.q,           &all.k,   &all.v,          &all.mask.layout,
+                       &all.bias.layout, &all.out, &all.lse_layout, &all.weights_layout};
   for (std::size_t t = 0; t < std::size(tensors); ++t) {
     for (const Order order : kOrders) {
       for (const Twist twist : kTwists) {

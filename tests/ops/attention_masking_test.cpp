@@ -122,20 +122,23 @@ const std::vector<Hide>& ways_to_hide() {
   static const float kBias[] = {0, 0.5F, -kInf, 1};
   static constexpr std::int32_t kLength[] = {2};
   static constexpr std::int32_t kOffset[] = {3};
-  static const std::vector<Hide> list{
-      {"mask column", [](AttentionArgs& a) { a.mask = view(kColumn, {4}); }, false},
-      {"mask cell", [](AttentionArgs& a) { a.mask = view(kCell, {3, 4}); }, true},
-      {"bias -inf", [](AttentionArgs& a) { a.bias = view(kBias, {4}); }, false},
-      {"kv length", [](AttentionArgs& a) { a.kv_lengths = view(kLength, {1}); }, false},
-      {"causal", [](AttentionArgs& a) { a.causal = true; }, true},
-      {"window right", [](AttentionArgs& a) { a.window.right = 1; }, true},
-      {"window left",
-       [](AttentionArgs& a) {
-         a.align = Align::offsets;
-         a.offsets = view(kOffset, {1});
-         a.window.left = 0;
-       },
-       false}};
+  static const std::vector<Hide> list{{"mask column", [](AttentionArgs& a) { a.mask = view(kColumn, {4}); }, false},
+                                      {"mask cell",
+                                       [](AttentionArgs& a) {
+                                         a.mask = view(kCell, {3, 4});
+                                       },
+                                       true},
+                                      {"bias -inf", [](AttentionArgs& a) { a.bias = view(kBias, {4}); }, false},
+                                      {"kv length", [](AttentionArgs& a) { a.kv_lengths = view(kLength, {1}); }, false},
+                                      {"causal", [](AttentionArgs& a) { a.causal = true; }, true},
+                                      {"window right", [](AttentionArgs& a) { a.window.right = 1; }, true},
+                                      {"window left",
+                                       [](AttentionArgs& a) {
+                                         a.align = Align::offsets;
+                                         a.offsets = view(kOffset, {1});
+                                         a.window.left = 0;
+                                       },
+                                       false}};
   return list;
 }
 

@@ -143,7 +143,9 @@ TEST_P(AttentionScores, FieldCase25WeightsAndOutputAgree) {
         const bool empty = b == 1 && i < 2;  // two queries stand before the 4 keys of sequence 1
         const double expected = empty ? 0 : 1 - std::exp(static_cast<double>(sinks[h] - p.lse(b, h, i)));
         EXPECT_NEAR(sum, expected, 2e-6);
-        if (empty) EXPECT_EQ(p.lse(b, h, i), sinks[h]);
+        if (empty) {
+          EXPECT_EQ(p.lse(b, h, i), sinks[h]);
+        }
         for (std::int64_t d = 0; d < 5; ++d) {
           double out = 0;
           for (std::int64_t j = 0; j < 13; ++j) {

@@ -30,8 +30,9 @@ constexpr std::size_t count_fields() {
   return std::tuple_size_v<Fields>;
 }
 
-constexpr const char* kFields[] = {"q",      "k",    "v",     "out",     "kv_lengths", "align",        "offsets", "causal", "window",
-                                   "mask",   "scale", "softcap", "bias", "alibi_slopes", "sinks",   "lse",    "weights"};
+constexpr const char* kFields[] = {"q",      "k",      "v",      "out",   "kv_lengths", "align", "offsets",
+                                   "causal", "window", "mask",   "scale", "softcap",    "bias",  "alibi_slopes",
+                                   "sinks",  "lse",    "weights"};
 static_assert(std::size(kFields) == count_fields() && count_fields() == kAttentionFields,
               "AttentionArgs has a field without a case of validation");
 
@@ -103,7 +104,8 @@ using A = AttentionArgs;
 
 /// What can be wrong with any tensor, said for each: the name of the field, its view, its first size.
 template <class View>
-void add_tensor_faults(std::vector<Bad>& list, const char* field, View A::*view, bool required, const char* null_shape) {
+void add_tensor_faults(std::vector<Bad>& list, const char* field, View A::*view, bool required,
+                       const char* null_shape) {
   if (required) list.push_back({field, [=](Sound&, A& a) { a.*view = {}; }, "is missing"});
   list.push_back({field, [=](Sound&, A& a) { a.*view = null(a.*view); }, null_shape});
   list.push_back({field, [=](Sound&, A& a) { (a.*view).dtype = static_cast<DType>(99); }, "(99)"});
@@ -115,8 +117,10 @@ void add_tensor_faults(std::vector<Bad>& list, const char* field, View A::*view,
   list.push_back({field, [=](Sound&, A& a) { (a.*view).strides[0] = kFar; }, "4611686018427387904"});
   list.push_back({field, [=](Sound&, A& a) { (a.*view).strides[0] = -kFar; }, "-4611686018427387904"});
   list.push_back({field, [=](Sound&, A& a) { a.*view = (a.*view).slice(7, 0, 1); }, "slice: no such dimension"});
-  list.push_back({field, [=](Sound&, A& a) { (a.*view).data = nullptr, (a.*view).shape[0] = 0, (a.*view).rank = 0; }, "null data"});
-  list.push_back({field, [=](Sound&, A& a) {  // half set: a dtype and nothing else
+  list.push_back({field, [=](Sound&, A& a) { (a.*view).data = nullptr, (a.*view).shape[0] = 0, (a.*view).rank = 0; },
+                  "null data"});
+  list.push_back({field,
+                  [=](Sound&, A& a) {  // half set: a dtype and nothing else
                     a.*view = {};
                     (a.*view).dtype = DType::f32;
                   },
@@ -141,54 +145,106 @@ std::vector<Bad> bad_args() {
   const auto add = [&](const char* field, std::function<void(A&)> spoil, const char* message) {
     list.push_back({field, [spoil = std::move(spoil)](Sound&, A& a) { spoil(a); }, message});
   };
-  add("q", [](A& a) { a.q = moved(a.q, 1); }, "expected a multiple of 4 bytes");
-  add("out", [](A& a) { a.out = moved(a.out, 2); }, "expected a multiple of 4 bytes");
-  add("kv_lengths", [](A& a) { a.kv_lengths = moved(a.kv_lengths, 2); }, "expected a multiple of 4 bytes");
-  add("q", [](A& a) { a.q = a.q.permute({0, 1, 1, 3}); }, "permute: order does not name each dimension once");
-  add("q", [](A& a) { a.q = retyped(a.q, DType::f16); }, "f16");
-  add("q", [](A& a) { a.q = retyped(a.q, DType::boolean); }, "bool");
-  add("q", [](A& a) { a.q = resized(a.q, 3, 0); }, "[2, 4, 3, 0]");
-  add("q", [](A& a) { a.q = resized(a.q, 1, 5); }, "5 query heads are not a multiple of 2 kv heads");
-  add("k", [](A& a) { a.k = resized(a.k, 1, 0), a.v = resized(a.v, 1, 0); }, "4 query heads have 0 kv heads");
-  add("k", [](A& a) { a.k = resized(a.k, 3, 7); }, "[2, 2, 5, 7]");
-  add("k", [](A& a) { a.k = retyped(a.k, DType::bf16); }, "bf16");
-  add("v", [](A& a) { a.v = resized(a.v, 2, 6); }, "[2, 2, 6, 6]");
-  add("v", [](A& a) { a.v = resized(a.v, 3, 0); }, "[2, 2, 5, 0]");
-  add("v", [](A& a) { a.v = retyped(a.v, DType::f64); }, "f64");
-  add("out", [](A& a) { a.out = resized(a.out, 3, 8); }, "[2, 4, 3, 8]");
-  add("out", [](A& a) { a.out = retyped(a.out, DType::f16); }, "f16");
-  add("out", [](A& a) { a.out.strides[2] = 0; }, "elements overlap");
-  add("out", [](A& a) { a.out.strides[1] = a.out.strides[0]; }, "elements overlap");
-  add("out", [](A& a) { a.out.data = const_cast<void*>(a.q.data); }, "out overlaps q");
-  add("out", [](A& a) { a.out.data = const_cast<void*>(a.v.data); }, "out overlaps v");
-  add("out", [](A& a) { a.out.data = a.weights.data; }, "out overlaps weights");
-  add("kv_lengths", [](A& a) { a.kv_lengths = resized(a.kv_lengths, 0, 3); }, "[3]");
-  add("kv_lengths", [](A& a) { a.kv_lengths = retyped(a.kv_lengths, DType::f32); }, "f32");
-  add("align", [](A& a) { a.align = static_cast<Align>(3); }, "3");
-  add("align", [](A& a) { a.align = Align::top_left; }, "top_left");
-  add("align", [](A& a) { a.align = Align::bottom_right; }, "bottom_right");
-  add("offsets", [](A& a) { a.offsets = resized(a.offsets, 0, 1); }, "[1]");
-  add("window", [](A& a) { a.window.left = -2; }, "window.left is -2");
-  add("window", [](A& a) { a.window.right = std::numeric_limits<std::int32_t>::min(); }, "window.right is -2147483648");
-  add("mask", [](A& a) { a.mask = resized(a.mask, 1, 4); }, "[3, 4]");
-  add("mask", [](A& a) { a.mask = retyped(a.mask, DType::i32); }, "i32");
-  add("scale", [](A& a) { a.scale = kNaN64; }, "nan");
-  add("scale", [](A& a) { a.scale = -std::numeric_limits<double>::infinity(); }, "-inf");
-  add("scale", [](A& a) { a.scale = kHuge; }, "1e+300");
-  add("softcap", [](A& a) { a.softcap = -0.5; }, "-0.5");
-  add("softcap", [](A& a) { a.softcap = kNaN64; }, "nan");
-  add("softcap", [](A& a) { a.softcap = kHuge; }, "1e+300");
-  add("softcap", [](A& a) { a.softcap = 1e-300; }, "1e-300");
-  add("bias", [](A& a) { a.bias = retyped(a.bias, DType::f16); }, "f16");
-  add("bias", [](A& a) { a.bias = resized(a.bias, 0, 3); }, "[3]");
-  add("alibi_slopes", [](A& a) { a.alibi_slopes = resized(a.alibi_slopes, 0, 2); }, "[2]");
-  add("sinks", [](A& a) { a.sinks = retyped(a.sinks, DType::f64); }, "f64");
-  add("lse", [](A& a) { a.lse = retyped(a.lse, DType::f64); }, "f64");
-  add("lse", [](A& a) { a.lse.strides[2] = 0; }, "elements overlap");
-  add("lse", [](A& a) { a.lse.data = a.out.data; }, "overlaps");
-  add("weights", [](A& a) { a.weights = retyped(a.weights, DType::bf16); }, "bf16");
-  add("weights", [](A& a) { a.weights.data = const_cast<void*>(a.k.data); }, "overlaps");
-  add("weights", [](A& a) { a.weights.strides[3] = -5; }, "elements overlap");
+  add(
+      "q", [](A& a) { a.q = moved(a.q, 1); }, "expected a multiple of 4 bytes");
+  add(
+      "out", [](A& a) { a.out = moved(a.out, 2); }, "expected a multiple of 4 bytes");
+  add(
+      "kv_lengths", [](A& a) { a.kv_lengths = moved(a.kv_lengths, 2); }, "expected a multiple of 4 bytes");
+  add(
+      "q",
+      [](A& a) {
+        a.q = a.q.permute({0, 1, 1, 3});
+      },
+      "permute: order does not name each dimension once");
+  add(
+      "q", [](A& a) { a.q = retyped(a.q, DType::f16); }, "f16");
+  add(
+      "q", [](A& a) { a.q = retyped(a.q, DType::boolean); }, "bool");
+  add(
+      "q", [](A& a) { a.q = resized(a.q, 3, 0); }, "[2, 4, 3, 0]");
+  add(
+      "q", [](A& a) { a.q = resized(a.q, 1, 5); }, "5 query heads are not a multiple of 2 kv heads");
+  add(
+      "k", [](A& a) { a.k = resized(a.k, 1, 0), a.v = resized(a.v, 1, 0); }, "4 query heads have 0 kv heads");
+  add(
+      "k", [](A& a) { a.k = resized(a.k, 3, 7); }, "[2, 2, 5, 7]");
+  add(
+      "k", [](A& a) { a.k = retyped(a.k, DType::bf16); }, "bf16");
+  add(
+      "v", [](A& a) { a.v = resized(a.v, 2, 6); }, "[2, 2, 6, 6]");
+  add(
+      "v", [](A& a) { a.v = resized(a.v, 3, 0); }, "[2, 2, 5, 0]");
+  add(
+      "v", [](A& a) { a.v = retyped(a.v, DType::f64); }, "f64");
+  add(
+      "out", [](A& a) { a.out = resized(a.out, 3, 8); }, "[2, 4, 3, 8]");
+  add(
+      "out", [](A& a) { a.out = retyped(a.out, DType::f16); }, "f16");
+  add(
+      "out", [](A& a) { a.out.strides[2] = 0; }, "elements overlap");
+  add(
+      "out", [](A& a) { a.out.strides[1] = a.out.strides[0]; }, "elements overlap");
+  add(
+      "out", [](A& a) { a.out.data = const_cast<void*>(a.q.data); }, "out overlaps q");
+  add(
+      "out", [](A& a) { a.out.data = const_cast<void*>(a.v.data); }, "out overlaps v");
+  add(
+      "out", [](A& a) { a.out.data = a.weights.data; }, "out overlaps weights");
+  add(
+      "kv_lengths", [](A& a) { a.kv_lengths = resized(a.kv_lengths, 0, 3); }, "[3]");
+  add(
+      "kv_lengths", [](A& a) { a.kv_lengths = retyped(a.kv_lengths, DType::f32); }, "f32");
+  add(
+      "align", [](A& a) { a.align = static_cast<Align>(3); }, "3");
+  add(
+      "align", [](A& a) { a.align = Align::top_left; }, "top_left");
+  add(
+      "align", [](A& a) { a.align = Align::bottom_right; }, "bottom_right");
+  add(
+      "offsets", [](A& a) { a.offsets = resized(a.offsets, 0, 1); }, "[1]");
+  add(
+      "window", [](A& a) { a.window.left = -2; }, "window.left is -2");
+  add(
+      "window", [](A& a) { a.window.right = std::numeric_limits<std::int32_t>::min(); }, "window.right is -2147483648");
+  add(
+      "mask", [](A& a) { a.mask = resized(a.mask, 1, 4); }, "[3, 4]");
+  add(
+      "mask", [](A& a) { a.mask = retyped(a.mask, DType::i32); }, "i32");
+  add(
+      "scale", [](A& a) { a.scale = kNaN64; }, "nan");
+  add(
+      "scale", [](A& a) { a.scale = -std::numeric_limits<double>::infinity(); }, "-inf");
+  add(
+      "scale", [](A& a) { a.scale = kHuge; }, "1e+300");
+  add(
+      "softcap", [](A& a) { a.softcap = -0.5; }, "-0.5");
+  add(
+      "softcap", [](A& a) { a.softcap = kNaN64; }, "nan");
+  add(
+      "softcap", [](A& a) { a.softcap = kHuge; }, "1e+300");
+  add(
+      "softcap", [](A& a) { a.softcap = 1e-300; }, "1e-300");
+  add(
+      "bias", [](A& a) { a.bias = retyped(a.bias, DType::f16); }, "f16");
+  add(
+      "bias", [](A& a) { a.bias = resized(a.bias, 0, 3); }, "[3]");
+  add(
+      "alibi_slopes", [](A& a) { a.alibi_slopes = resized(a.alibi_slopes, 0, 2); }, "[2]");
+  add(
+      "sinks", [](A& a) { a.sinks = retyped(a.sinks, DType::f64); }, "f64");
+  add(
+      "lse", [](A& a) { a.lse = retyped(a.lse, DType::f64); }, "f64");
+  add(
+      "lse", [](A& a) { a.lse.strides[2] = 0; }, "elements overlap");
+  add(
+      "lse", [](A& a) { a.lse.data = a.out.data; }, "overlaps");
+  add(
+      "weights", [](A& a) { a.weights = retyped(a.weights, DType::bf16); }, "bf16");
+  add(
+      "weights", [](A& a) { a.weights.data = const_cast<void*>(a.k.data); }, "overlaps");
+  add(
+      "weights", [](A& a) { a.weights.strides[3] = -5; }, "elements overlap");
   return list;
 }
 
@@ -215,10 +271,12 @@ TEST_P(AttentionValidation, EveryBadValueIsRefusedByCodeAndByName) {
     const Workspace workspace{aligned, 1 << 14};
     for (const Status& status : {attention_plan(context_, args, plan), attention(context_, args, workspace),
                                  attention(context_, sound_plan, args, workspace)}) {
-      EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << bad.field << " (" << bad.message << "): " << name(status.code());
+      EXPECT_EQ(status.code(), StatusCode::kInvalidArgument)
+          << bad.field << " (" << bad.message << "): " << name(status.code());
       const std::string message = status.message();
       // `align` and `offsets` go together, and k and v share their head count: the message may name either.
-      EXPECT_NE(message.find(bad.message), std::string::npos) << bad.field << ": '" << message << "' lacks '" << bad.message << "'";
+      EXPECT_NE(message.find(bad.message), std::string::npos)
+          << bad.field << ": '" << message << "' lacks '" << bad.message << "'";
     }
     EXPECT_EQ(plan.kernel, nullptr) << bad.field;
     EXPECT_TRUE(sound.untouched()) << bad.field;

@@ -18,7 +18,6 @@ class OnEveryDevice : public testing::TestWithParam<std::string> {
 }  // namespace sorot::support
 
 /// Runs the tests of a suite derived from OnEveryDevice on each device.
-#define SOROT_ON_EVERY_DEVICE(Suite)                                                                              \
-  INSTANTIATE_TEST_SUITE_P(Devices, Suite, testing::ValuesIn(sorot::support::device_names()), [](const auto& test) { \
-    return test.param;                                                                                             \
-  })
+#define SOROT_ON_EVERY_DEVICE(Suite)                                                          \
+  INSTANTIATE_TEST_SUITE_P(Devices, Suite, testing::ValuesIn(sorot::support::device_names()), \
+                           [](const auto& test) { return test.param; })
