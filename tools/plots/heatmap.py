@@ -60,24 +60,24 @@ def load_tokens(path):
 
 def draw_head(axes, weights, tokens, norm, name, label_rows, label_columns):
     image = axes.imshow(weights, cmap=SPOTLIGHT, norm=norm, interpolation="nearest", aspect="equal")
-    axes.set_title(name, color=INK, fontsize=11, loc="left", pad=5, fontweight="bold")
+    axes.set_title(name, color=INK, fontsize=11.5, loc="left", pad=5, fontweight="bold")
     rows, columns = weights.shape
     axes.set_xticks(range(columns), tokens if label_columns else [], rotation=90)
     axes.set_yticks(range(rows), tokens if label_rows else [])
-    axes.tick_params(length=0, pad=3, labelsize=7.5, labelcolor=INK)
+    axes.tick_params(length=0, pad=3, labelsize=8, labelcolor=INK)
     for spine in axes.spines.values():
         spine.set_color("#2a2f4a")
     return image
 
 
-def draw(weights, about, title, subtitle, columns):
+def draw(weights, about, title, made_by, columns):
     heads = len(weights)
     rows = math.ceil(heads / columns)
     figure, grid = pyplot.subplots(
-        rows, columns, figsize=(3.0 * columns + 1.7, 3.05 * rows + 1.9), squeeze=False, layout="constrained"
+        rows, columns, figsize=(3.0 * columns + 1.0, 3.05 * rows + 1.7), squeeze=False, layout="constrained"
     )
-    figure.patch.set_facecolor(NIGHT)
-    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06, rect=(0.01, 0.01, 0.98, 0.9))
+    height = figure.get_figheight()
+    figure.get_layout_engine().set(w_pad=0.07, h_pad=0.07, rect=(0.005, 0.005, 0.99, 0.99 - 0.95 / height))
     # The square root shows weak weights too; one scale for all heads keeps them comparable.
     norm = PowerNorm(0.5, vmin=0.0, vmax=1.0)
     for index, axes in enumerate(grid.flat):
@@ -86,13 +86,16 @@ def draw(weights, about, title, subtitle, columns):
             continue
         below = index + columns >= heads
         image = draw_head(axes, weights[index], about["tokens"], norm, f"head {index}", index % columns == 0, below)
-    bar = figure.colorbar(image, ax=grid, fraction=0.018, pad=0.015, ticks=[0, 0.01, 0.05, 0.1, 0.25, 0.5, 1])
+    bar = figure.colorbar(image, ax=grid, aspect=60, fraction=0.02, pad=0.012, ticks=[0, 0.01, 0.05, 0.1, 0.25, 0.5, 1])
     bar.ax.set_yticklabels(["0", ".01", ".05", ".1", ".25", ".5", "1"])
     bar.ax.tick_params(length=0, labelcolor=INK, labelsize=8)
     bar.outline.set_visible(False)
     bar.set_label("attention weight", color=FAINT, fontsize=9)
-    figure.text(0.02, 0.972, title, color=INK, fontsize=17, fontweight="bold", va="top")
-    figure.text(0.02, 0.935, subtitle, color=FAINT, fontsize=11, va="top")
+    figure.text(0.012, 1 - 0.2 / height, title, color=INK, fontsize=18, fontweight="bold", va="top")
+    figure.text(0.012, 1 - 0.58 / height, about.get("sentence", ""), color=INK, fontsize=12, va="top", style="italic")
+    figure.text(0.988, 1 - 0.27 / height, made_by, color=FAINT, fontsize=11, va="top", ha="right")
+    note = "row: the token that looks; column: the token it looks at"
+    figure.text(0.988, 1 - 0.58 / height, note, color=FAINT, fontsize=11, va="top", ha="right")
     return figure
 
 
@@ -116,8 +119,9 @@ def main():
             raise BadInput(f"--columns is {arguments.columns}, expected 1 or more")
         model = about.get("model", "Attention weights")
         title = f"{model}, layer {about['layer']}" if "layer" in about else model
-        made_by = ", ".join(part for part in (arguments.device, arguments.kernel) if part)
-        figure = draw(weights, about, title, "", arguments.columns)
+        made_by = " ".join(["computed by sorot"] + [f"on {arguments.device}"] * bool(arguments.device))
+        made_by += f", kernel {arguments.kernel}" if arguments.kernel else ""
+        figure = draw(weights, about, title, made_by, arguments.columns)
         figure.savefig(arguments.out, dpi=110, facecolor=NIGHT)
     except (BadInput, OSError) as error:
         print(f"heatmap.py: {error}", file=sys.stderr)
