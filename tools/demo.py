@@ -49,7 +49,7 @@ def main():
     about = json.loads((TOOLS / "data" / "minilm.json").read_text("utf-8"))
     heads, tokens, depth = np.load(TOOLS / "data" / "minilm_q.npy", mmap_mode="r").shape
     print(f"{about['model']}, layer {about['layer']}: {heads} heads, {tokens} tokens, head dimension {depth}")
-    print(f"“{about['sentence']}”\n")
+    print(f"\"{about['sentence']}\"\n")
     print(f"{'device':<12}{'kernel':<24}{'time (ms)':>12}{'max error against fp64':>26}")
     for device in json.loads(checked([arguments.sorot, "info", "--json"]))["devices"]:
         name = device["name"]

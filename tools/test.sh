@@ -12,19 +12,18 @@ for argument in "$@"; do
     --full) full=true ;;
     --sweep) sweep=true ;;
     -h | --help) sed -n '2,4s/^# \?//p' "${BASH_SOURCE[0]}" && exit 0 ;;
-    *) echo "test.sh: '$argument' is no option; expected --full or --sweep" >&2 && exit 2 ;;
+    *) echo "test.sh: no option '$argument'; there are --full and --sweep" >&2 && exit 2 ;;
   esac
 done
 
 jobs=$(nproc)
-started=$SECONDS
 step="start"
-trap 'echo "test.sh: FAILED in step: $step" >&2' ERR
+trap 'echo "test.sh: FAILED in step: $step" >&2' EXIT
 
 begin() {
   step=$1
   echo
-  echo "=== $step (at $((SECONDS - started)) s)"
+  echo "=== $step (at $SECONDS s)"
 }
 
 # configure PRESET [OPTION...]
@@ -86,4 +85,5 @@ if $sweep; then
 fi
 
 begin "tests"
+trap - EXIT
 run_tests default

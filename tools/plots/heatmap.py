@@ -94,8 +94,8 @@ def draw(weights, about, title, made_by, columns):
     figure.text(0.012, 1 - 0.2 / height, title, color=INK, fontsize=18, fontweight="bold", va="top")
     figure.text(0.012, 1 - 0.58 / height, about.get("sentence", ""), color=INK, fontsize=12, va="top", style="italic")
     figure.text(0.988, 1 - 0.27 / height, made_by, color=FAINT, fontsize=11, va="top", ha="right")
-    note = "row: the token that looks; column: the token it looks at"
-    figure.text(0.988, 1 - 0.58 / height, note, color=FAINT, fontsize=11, va="top", ha="right")
+    figure.supylabel("query: the token that looks", color=FAINT, fontsize=11)
+    figure.supxlabel("key: the token it looks at", color=FAINT, fontsize=11)
     return figure
 
 
@@ -122,7 +122,7 @@ def main():
         made_by = " ".join(["computed by sorot"] + [f"on {arguments.device}"] * bool(arguments.device))
         made_by += f", kernel {arguments.kernel}" if arguments.kernel else ""
         figure = draw(weights, about, title, made_by, arguments.columns)
-        figure.savefig(arguments.out, dpi=110, facecolor=NIGHT)
+        figure.savefig(arguments.out, format="png", dpi=110, facecolor=NIGHT)
     except (BadInput, OSError) as error:
         print(f"heatmap.py: {error}", file=sys.stderr)
         return 2
