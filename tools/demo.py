@@ -14,12 +14,11 @@ RUNS = 5  # the table shows the fastest
 NO_DEVICE = 3  # exit code of sorot
 
 
-def run(command):
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True)
-
-
-def checked(command):
-    done = run(command)
+def checked(command, accept=()):
+    """Standard output of a command that must succeed; None if it ends with an accepted exit code instead."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode in accept:
+        return None
     if done.returncode != 0:
         sys.exit(f"demo.py: exit code {done.returncode} from {' '.join(map(str, command))}\n{done.stderr.rstrip()}")
     return done.stdout
@@ -35,7 +34,7 @@ def attend(sorot, device, dtype, folder):
 
 def exact_output(sorot, device, folder):
     """The result in fp64, by the device itself or, where it has no fp64, by the reference."""
-    if run(attend(sorot, device, "fp64", folder)).returncode == NO_DEVICE:
+    if checked(attend(sorot, device, "fp64", folder), accept=[NO_DEVICE]) is None:
         checked(attend(sorot, "reference", "fp64", folder))
     return np.load(folder / "out.npy")
 
@@ -51,19 +50,23 @@ def main():
     print(f"{about['model']}, layer {about['layer']}: {heads} heads, {tokens} tokens, head dimension {depth}")
     print(f"\"{about['sentence']}\"\n")
     print(f"{'device':<12}{'kernel':<24}{'time (ms)':>12}{'max error against fp64':>26}")
-    for device in json.loads(checked([arguments.sorot, "info", "--json"]))["devices"]:
-        name = device["name"]
-        folder = arguments.out / name
-        reports = [json.loads(checked(attend(arguments.sorot, name, "fp32", folder))) for _ in range(RUNS)]
+    info = json.loads(checked([arguments.sorot, "info", "--json"]))
+    for device in (device["name"] for device in info["devices"]):
+        folder = arguments.out / device
+        if checked(attend(arguments.sorot, device, "fp32", folder), accept=[NO_DEVICE]) is None:
+            print(f"{device:<12}in this build, but not on this machine")
+            continue
+        reports = [json.loads(checked(attend(arguments.sorot, device, "fp32", folder))) for _ in range(RUNS)]
         report = min(reports, key=lambda report: report["milliseconds"])
-        error = np.abs(np.load(folder / "out.npy") - exact_output(arguments.sorot, name, folder / "fp64")).max()
-        print(f"{report['device']:<12}{report['kernel']:<24}{report['milliseconds']:>12.3f}{error:>26.2e}", flush=True)
+        error = np.abs(np.load(folder / "out.npy") - exact_output(arguments.sorot, device, folder / "fp64")).max()
+        print(f"{device:<12}{report['kernel']:<24}{report['milliseconds']:>12.3f}{error:>26.2e}", flush=True)
+        if device == info["auto"]["device"]:
+            drawn = report
 
     picture = arguments.out / "minilm_heads.png"
-    checked(
-        [sys.executable, TOOLS / "plots" / "heatmap.py", "--weights", folder / "weights.npy", "--out", picture]
-        + ["--tokens", TOOLS / "data" / "minilm.json", "--device", report["device"], "--kernel", report["kernel"]]
-    )
+    command = [sys.executable, TOOLS / "plots" / "heatmap.py", "--tokens", TOOLS / "data" / "minilm.json"]
+    command += ["--weights", arguments.out / drawn["device"] / "weights.npy", "--out", picture]
+    checked(command + ["--device", drawn["device"], "--kernel", drawn["kernel"]])
     print(f"\nAttention weights of all heads:\n{picture.resolve()}")
 
 
