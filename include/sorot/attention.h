@@ -54,21 +54,21 @@ struct AttentionArgs {
   ConstTensorView v;  ///< [B, Hkv, Skv, Dv], T
   TensorView out;     ///< [B, H, Sq, Dv], T
 
-  ConstTensorView kv_lengths;     ///< [B], i32: keys j >= length are padding; clamped to [0, Skv]; absent: Skv
-  Align align = Align::top_left;  ///< where query rows stand for causal, window and ALiBi
-  ConstTensorView offsets;        ///< [B], i32, any value: present iff align is Align::offsets
-  bool causal = false;            ///< attend only j <= p
-  Window window;                  ///< attend only p - left <= j <= p + right
-  ConstTensorView mask;  ///< bool, non-zero = attend; rank <= 4, right-aligned to [B, H, Sq, Skv], size 1 broadcasts
+  ConstTensorView kv_lengths = {};  ///< [B], i32: keys j >= length are padding; clamped to [0, Skv]; absent: Skv
+  Align align = Align::top_left;    ///< where query rows stand for causal, window and ALiBi
+  ConstTensorView offsets = {};     ///< [B], i32, any value: present iff align is Align::offsets
+  bool causal = false;              ///< attend only j <= p
+  Window window = {};               ///< attend only p - left <= j <= p + right
+  ConstTensorView mask = {};        ///< bool, non-zero = attend; right-aligned to [B, H, Sq, Skv], size 1 broadcasts
 
-  std::optional<double> scale;   ///< factor on q . k; any finite value; default 1 / sqrt(D)
-  double softcap = 0;            ///< bound on |s| before the bias; 0 is off
-  ConstTensorView bias;          ///< T or f32, added to the scores; broadcasts like mask; -inf = not attended
-  ConstTensorView alibi_slopes;  ///< [H], f32: slope[h] * |p - j| is subtracted from the scores
-  ConstTensorView sinks;         ///< [H], f32: a logit that joins the denominator once; -inf is no sink
+  std::optional<double> scale = {};   ///< factor on q . k; any finite value; default 1 / sqrt(D)
+  double softcap = 0;                 ///< bound on |s| before the bias; 0 is off
+  ConstTensorView bias = {};          ///< T or f32, added to the scores; broadcasts like mask; -inf = not attended
+  ConstTensorView alibi_slopes = {};  ///< [H], f32: slope[h] * |p - j| is subtracted from the scores
+  ConstTensorView sinks = {};         ///< [H], f32: a logit that joins the denominator once; -inf is no sink
 
-  TensorView lse;      ///< [B, H, Sq], f32 (f64 if T is f64): ln Z, if present
-  TensorView weights;  ///< [B, H, Sq, Skv], T or f32: exp(s) / Z, 0 where not attended, if present
+  TensorView lse = {};      ///< [B, H, Sq], f32 (f64 if T is f64): ln Z, if present
+  TensorView weights = {};  ///< [B, H, Sq, Skv], T or f32: exp(s) / Z, 0 where not attended, if present
 };
 
 /// Fields of AttentionArgs.
