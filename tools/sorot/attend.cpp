@@ -158,8 +158,8 @@ std::string json_report(const AttendOptions& options, const AttendInputs& inputs
   report["milliseconds"] = run.milliseconds;
   report["workspace_bytes"] = run.plan.workspace_bytes;
   report["explanation"] = explain(run.plan).c_str();
-  // A file name may be no UTF-8, which JSON must be.
-  return report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  // A file name need not be UTF-8; JSON must be.
+  return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ std::string json_report(const BuildInfo& build) {
     }
     report["devices"].push_back({{"name", device.name}, {"description", device.description}, {"kernels", kernels}});
   }
-  return report.dump(2) + "\n";
+  return report.dump() + "\n";
 }
 
 /// A device and its kernels, the instantiations of one kernel on one line.

@@ -72,7 +72,7 @@ class HeaderParser {
     refuse("{} {}", file_, fmt::format(format, std::forward<Values>(values)...));
   }
 
-  std::string_view excerpt() const { return rest_.substr(0, 24); }
+  std::string_view excerpt() const { return rest_.substr(0, std::min<std::size_t>(rest_.find('\n'), 24)); }
 
   void skip_space() {
     while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\t' || rest_[0] == '\n' || rest_[0] == '\r')) {
