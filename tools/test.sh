@@ -40,19 +40,18 @@ run_tests() {
   ctest --preset "$1" -j "$jobs" --no-tests=error
 }
 
-check_format() {
-  git ls-files -z '*.h' '*.cpp' '*.cuh' '*.cu' | xargs -0 clang-format --dry-run -Werror
-}
-
 fuzz_npy() {
   cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++ -DSOROT_FUZZ=ON \
     -DPython3_EXECUTABLE="$PWD/.venv/bin/python" >/dev/null
-  cmake --build build-fuzz --target sorot_fuzz_npy -j "$jobs"
+  cmake --build build-fuzz --target npy_fuzz -j "$jobs"
   rm -rf build-fuzz/corpus
   cp -r tests/fuzz/seeds/npy build-fuzz/corpus
-  "$(find build-fuzz -name sorot_fuzz_npy -type f)" build-fuzz/corpus -artifact_prefix=build-fuzz/ -max_total_time=60 \
-    -timeout=10 -print_final_stats=1 2>build-fuzz/fuzz.log || { tail -n 40 build-fuzz/fuzz.log >&2 && return 1; }
-  tail -n 8 build-fuzz/fuzz.log
+  if ! build-fuzz/tests/fuzz/npy_fuzz build-fuzz/corpus -artifact_prefix=build-fuzz/ -max_total_time=60 -timeout=10 \
+    >build-fuzz/fuzz.log 2>&1; then
+    tail -n 40 build-fuzz/fuzz.log >&2
+    return 1
+  fi
+  tail -n 1 build-fuzz/fuzz.log
 }
 
 begin "set-up"
@@ -60,7 +59,7 @@ tools/setup.sh
 
 if $full; then
   begin "clang-format"
-  check_format
+  tools/format.sh --check
   begin "lint"
   .venv/bin/python tools/lint.py
   begin "clang-tidy"
