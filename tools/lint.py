@@ -25,7 +25,7 @@ ARROWS = {
     "include/": ["sorot/"],
     "cpu/core/": ["sorot/", "cpu/core/"],
     "cpu/ops/": ["sorot/", "cpu/core/"],
-    "cpu/reference/": ["sorot/", "cpu/core/"],
+    "cpu/reference/": ["sorot/", "cpu/core/", "cpu/reference/"],
     "cpu/kernels/": ["sorot/", "cpu/core/", "cpu/kernels/", "hwy/"],
     "cpu/models/": ["sorot/", "cpu/models/"],
     "cuda/": ["sorot/", "cpu/core/", "cuda/tile/", "cuda/machine/"],  # and the operator's own folder
@@ -163,7 +163,7 @@ def rule_mutable_state(path, text):
     if not in_library(path):
         return
     declaration = r"(inline |static |extern )*([\w:]+(<.*>)?[ *&]+)+\w+(\[.*\])*\s*(;|=|\{)"
-    harmless = r".*\bconstexpr\b|.*\* ?const |(inline |extern |static )*const [^*]*[;={]" \
+    harmless = r".*\bconstexpr\b|.*\* ?const |(inline |extern |static |constinit )*const [^*]*[;={]" \
                r"|(inline |extern )*(using|namespace|enum|struct|class|union|typedef|template|return)\b"
     for number, line in enumerate(blank_out(text).split("\n"), 1):
         if re.match(r"\s+(inline )?static\s(?!.*\bconstexpr\b)[^(]*[;={]", line):

@@ -65,6 +65,7 @@ CASES = {
         ("cpu/ops/a.cpp", "  static const Table table = make();", "  static const Table* table(int x) noexcept {"),
         ("cpu/ops/a.cpp", "int calls = 0;", "constexpr int kCalls = 0;"),
         ("cpu/ops/a.cpp", "std::atomic<int> calls{0};", "const Backend kBackend{run};"),
+        ("cpu/ops/a.cpp", "constinit int calls = 0;", "constinit const Backend kBackend{run};"),
         ("cpu/ops/a.cpp", 'const char* text = "x";', 'const char* const kText = "x";'),
         ("cuda/heads/heads.cpp", "extern int calls;", "extern const int kCalls;"),
         ("include/sorot/a.h", "#pragma once\ninline int calls = 0;", "#pragma once\ninline constexpr int kCalls = 0;"),
