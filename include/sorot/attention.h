@@ -6,6 +6,7 @@
 
 #include "sorot/context.h"
 #include "sorot/export.h"
+#include "sorot/plan.h"
 #include "sorot/status.h"
 #include "sorot/tensor.h"
 
@@ -93,11 +94,6 @@ struct AttentionPlan {
   } key;
 };
 
-/// Wishes for a plan.
-struct PlanHint {
-  const char* kernel = nullptr;  ///< take this kernel; kUnsupported if it cannot serve. Null: the fastest that can
-};
-
 /// Checks the args and chooses a kernel. Pure: touches no tensor data, allocates nothing, launches nothing.
 /// On failure `plan` is left as it was.
 /// Errors: kInvalidArgument, kUnsupported, kNoDevice.
@@ -112,14 +108,7 @@ SOROT_API Status attention(const Context& context, const AttentionPlan& plan, co
 /// Plans and runs. `workspace` must have what attention_plan says such args need.
 SOROT_API Status attention(const Context& context, const AttentionArgs& args, Workspace workspace) noexcept;
 
-/// Room for what explain writes, with its terminating zero.
-inline constexpr std::size_t kExplanationBytes = 512;
-
-/// A plan in words: kernel, tile, workspace and why not a faster one. A C string inside the returned object.
-struct Explanation {
-  char text[kExplanationBytes];
-  const char* c_str() const noexcept { return text; }
-};
+/// The plan in words: kernel, tile, workspace and why not a faster one.
 SOROT_API Explanation explain(const AttentionPlan& plan) noexcept;
 
 }  // namespace v0
