@@ -10,8 +10,6 @@
 namespace sorot::inline v0::core {
 namespace {
 
-constexpr std::size_t kWorkspaceAlignment = 256;
-
 /// Lowest and highest element offset a view with elements reaches, in bytes from data. False on overflow.
 bool reach(const ConstTensorView& view, std::int64_t& lowest, std::int64_t& highest) {
   lowest = 0;

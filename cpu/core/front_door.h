@@ -82,6 +82,7 @@ Status make_plan(const Context& context, const Entry& entry, const Problem& prob
                  const PlanHint& hint, Plan& plan) noexcept {
   Plan made;
   if (Status s = entry.plan(problem, hint, made); !s.ok()) return s;
+  made.workspace_bytes = round_up_workspace(made.workspace_bytes);
   made.device = context.device_name();
   made.key = make_key<Plan>(args);
   plan = made;

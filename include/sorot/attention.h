@@ -81,7 +81,7 @@ struct AttentionPlan {
   const char* kernel = nullptr;     ///< static text: "attention_reference"; null in an empty plan
   const char* variant = nullptr;    ///< static text: the instantiation, "f32"
   const char* device = nullptr;     ///< static text: the device it was made for
-  std::size_t workspace_bytes = 0;  ///< what a call needs
+  std::size_t workspace_bytes = 0;  ///< what a call needs; a multiple of 256
   std::int32_t tile_queries = 0;    ///< query rows a block works on at a time
   std::int32_t tile_keys = 0;       ///< keys it visits at a time; 0: all of them
   std::int32_t splits = 0;          ///< parts the keys are split into
