@@ -35,7 +35,8 @@ class Check {
   bool ok() const noexcept { return status_.ok(); }
   Status status() const noexcept { return status_; }
 
-  /// The general case: kInvalidArgument with this message unless the condition holds.
+  /// The general case: kInvalidArgument with this message unless the condition holds. A ShapeText among the values is
+  /// written before the condition is looked at, and costs more than all checks together: ask `if` first.
   [[gnu::format(printf, 3, 4)]] void require(bool condition, const char* format, ...) noexcept;
 
   /// A present tensor that makes sense by itself: a usable view, known dtype, sizes >= 0, an extent inside the address
@@ -74,6 +75,12 @@ void require_disjoint(Check& check, const ByteRange* ranges, std::size_t count) 
 
 /// Broadcasts a view that Check::broadcasts_to accepted: full rank, stride 0 where it repeats.
 ConstTensorView broadcast_to(const ConstTensorView& view, std::initializer_list<std::int64_t> shape) noexcept;
+
+/// Workspaces are aligned to 256 bytes and sized in whole multiples, as std::aligned_alloc wants it.
+inline constexpr std::size_t kWorkspaceAlignment = 256;
+constexpr std::size_t round_up_workspace(std::size_t bytes) noexcept {
+  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+}
 
 /// A workspace fit for `bytes_needed`: kWorkspaceTooSmall or kInvalidArgument otherwise.
 Status check_workspace(const Workspace& workspace, std::size_t bytes_needed) noexcept;

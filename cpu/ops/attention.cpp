@@ -80,8 +80,8 @@ void check_qkv_out(Check& check, const AttentionArgs& args, AttentionProblem& p)
   p.kv_heads = args.k.shape[1];
   p.keys = args.k.shape[2];
   p.value_dim = args.v.shape[3];
-  check.require(p.head_dim > 0, "q has shape %s, expected a head dimension D >= 1", core::ShapeText(args.q).text);
-  check.require(p.value_dim > 0, "v has shape %s, expected a head dimension Dv >= 1", core::ShapeText(args.v).text);
+  if (p.head_dim == 0) check.require(false, "q has shape %s, expected D >= 1", core::ShapeText(args.q).text);
+  if (p.value_dim == 0) check.require(false, "v has shape %s, expected Dv >= 1", core::ShapeText(args.v).text);
   check.require(p.kv_heads > 0 || p.heads == 0, "%lld query heads have 0 kv heads to read, expected at least 1",
                 static_cast<long long>(p.heads));
   check.require(p.kv_heads == 0 || p.heads % p.kv_heads == 0, "%lld query heads are not a multiple of %lld kv heads",
@@ -213,6 +213,7 @@ Status plan_problem(const Context& context, const core::AttentionBackend& backen
                     const AttentionProblem& problem, const PlanHint& hint, AttentionPlan& plan) noexcept {
   AttentionPlan made;
   if (Status s = backend.plan(problem, hint, made); !s.ok()) return s;
+  made.workspace_bytes = core::round_up_workspace(made.workspace_bytes);
   made.device = context.device_name();
   made.key = make_key(args);
   plan = made;
