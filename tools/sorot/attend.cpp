@@ -52,6 +52,11 @@ void declare(CLI::App& app, AttendOptions& o) {
   app.add_flag("--explain", o.explain, "print which kernel ran and why")->group(outputs);
   app.add_flag("--json", o.json, "print one JSON object about the run (times in milliseconds)")->group(outputs);
 
+  app.footer(
+      "Options are written --x V or --x=V; V may begin with a minus. Where a list is taken, digits, commas and signs\n"
+      "are a list and anything else is a file. Output files are written all or none; standard error says in one line\n"
+      "what ran, or what is wrong. Exit codes: 0 success, 2 bad input, 3 no device or something this device lacks.");
+
   const char* device = "Device";
   value("--device", o.device, "NAME", "auto or reference (default auto: the best of this machine)")->group(device);
   value("--kernel", o.kernel, "NAME", "this kernel (see sorot info) or none (default the fastest that can serve)")
@@ -185,8 +190,9 @@ ExitCode run_attend(const Arguments& arguments) {
     print(fmt::format("{}\n", explain(run.plan).c_str()));
   }
   files.commit();
-  fmt::print(stderr, "sorot: attention on {} by {}<{}> in {:.3f} ms\n", run.plan.device, run.plan.kernel,
-             run.plan.variant, run.milliseconds);
+  const std::string ran = fmt::format("sorot: attention on {} by {}<{}> in {:.3f} ms\n", run.plan.device,
+                                      run.plan.kernel, run.plan.variant, run.milliseconds);
+  std::fputs(ran.c_str(), stderr);
   return ExitCode::kSuccess;
 }
 

@@ -30,16 +30,35 @@ void remove_temporaries_and_die(int signal) {
   raise(signal);  // SA_RESETHAND: the default action, which ends the process
 }
 
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
 void handle_signals() {
   struct sigaction action {};
   action.sa_handler = remove_temporaries_and_die;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : kSignals) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
     if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup stays in force
   }
 }
+
+/// Holds signals back while a temporary comes into being: it must not exist without being remembered.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (const int signal : kSignals) sigaddset(&blocked, signal);
+    sigprocmask(SIG_BLOCK, &blocked, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
 
 void remember(const std::string& path) {
   for (std::size_t i = 0; i < kMostTemporaries; ++i) {
@@ -153,15 +172,18 @@ void Outputs::claim(std::string_view option, const std::string& path) {
 }
 
 void Outputs::write_temporary(Target& target, const Content& content) {
-  // 0666 and not mkstemp's 0600: the umask decides, as for any other new file.
   int descriptor = -1;
   std::string path;
-  for (int attempt = 0; descriptor < 0; ++attempt) {
-    path = fmt::format("{}/.sorot-{}-{}.tmp", target.directory, getpid(), attempt);
-    descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor < 0 && errno != EEXIST) refuse_to_write(target.name);
+  {
+    const SignalsBlocked blocked;
+    for (int attempt = 0; descriptor < 0; ++attempt) {
+      path = fmt::format("{}/.sorot-{}-{}.tmp", target.directory, getpid(), attempt);
+      // 0666 and not mkstemp's 0600: the umask decides, as for any other new file.
+      descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (descriptor < 0 && errno != EEXIST) refuse_to_write(target.name);
+    }
+    remember(path);
   }
-  remember(path);
   target.temporary = path;
   struct stat status {};
   if (stat(target.path.c_str(), &status) == 0) {
