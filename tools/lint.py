@@ -48,8 +48,8 @@ ARROWS = {
     "tools/": ["sorot/", "tools/sorot/", "tests/support/", "cuda/emulator/control.h", "CLI/", "fmt/", "nlohmann/"],
 }
 
-# POSIX, for programs and the emulator: the rest of the library asks nothing of the system.
-SYSTEM_HEADER = r"sys/\w+\.h|(dlfcn|fcntl|link|malloc|sched|signal|spawn|ucontext|unistd)\.h"
+# POSIX and the sanitizers, for programs and the emulator: the rest of the library asks nothing of the system.
+SYSTEM_HEADER = r"(sys|sanitizer)/\w+\.h|(dlfcn|fcntl|link|malloc|sched|signal|spawn|ucontext|unistd)\.h"
 
 FORBIDDEN_IN_LIBRARY = {
     r"\bthrow\b|\btry\b|\bcatch\b|\bstd::(current|rethrow)_exception\b": "no exceptions: return a Status",

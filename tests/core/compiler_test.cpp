@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-/// What the arithmetic relies on and a compiler has got wrong: g++ 12 at -O2 keeps x where (double)(float)x stands twice
-/// side by side, unless its SLP vectoriser is off.
+/// What the arithmetic relies on and a compiler has got wrong: g++ 12 at -O2 keeps x where (double)(float)x stands
+/// twice side by side, unless its SLP vectoriser is off.
 namespace {
 
 struct Pair {
