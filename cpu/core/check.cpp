@@ -84,18 +84,20 @@ void Check::well_formed(const char* name, const ConstTensorView& view) noexcept 
           sorot::name(view.dtype), static_cast<int>(view.dtype));
   require(view.rank >= 0 && view.rank <= kMaxRank, "%s has rank %d, expected 0..%d", name, view.rank, kMaxRank);
   if (!ok()) return;
-  for (int d = 0; d < view.rank; ++d) {
-    require(view.shape[d] >= 0, "%s has shape %s, expected sizes >= 0", name, ShapeText(view).text);
+  if (std::any_of(view.shape, view.shape + view.rank, [](std::int64_t size) { return size < 0; })) {
+    return require(false, "%s has shape %s, expected sizes >= 0", name, ShapeText(view).text);
   }
-  if (!ok() || has_no_elements(view)) return;
+  if (has_no_elements(view)) return;
 
-  require(view.data != nullptr, "%s has shape %s but null data", name, ShapeText(view).text);
+  if (view.data == nullptr) return require(false, "%s has shape %s but null data", name, ShapeText(view).text);
   require(address_of(view.data) % size_of(view.dtype) == 0, "%s has data at %p, expected a multiple of %zu bytes (%s)",
           name, view.data, size_of(view.dtype), sorot::name(view.dtype));
   std::uint64_t lowest;
   std::uint64_t end;
-  require(address_range(view, lowest, end), "%s has shape %s with strides %s, which reaches outside the address space",
-          name, ShapeText(view).text, ShapeText(view.strides, view.rank).text);
+  if (!address_range(view, lowest, end)) {
+    require(false, "%s has shape %s with strides %s, which reaches outside the address space", name,
+            ShapeText(view).text, ShapeText(view.strides, view.rank).text);
+  }
 }
 
 void Check::dtype_is(const char* name, const ConstTensorView& view, std::initializer_list<DType> accepted) noexcept {
@@ -115,7 +117,8 @@ void Check::shape_is(const char* name, const ConstTensorView& view, std::initial
   if (!ok()) return;
   const bool equal =
       static_cast<std::size_t>(view.rank) == shape.size() && std::equal(shape.begin(), shape.end(), view.shape);
-  require(equal, "%s has shape %s, expected %s %s", name, ShapeText(view).text, meaning, ShapeText(shape).text);
+  if (equal) return;
+  require(false, "%s has shape %s, expected %s %s", name, ShapeText(view).text, meaning, ShapeText(shape).text);
 }
 
 void Check::broadcasts_to(const char* name, const ConstTensorView& view, std::initializer_list<std::int64_t> shape,
@@ -126,7 +129,8 @@ void Check::broadcasts_to(const char* name, const ConstTensorView& view, std::in
   for (int d = 0; fits && d < view.rank; ++d) {
     fits = view.shape[d] == 1 || view.shape[d] == shape.begin()[missing + d];
   }
-  require(fits, "%s has shape %s, expected one that broadcasts to %s %s", name, ShapeText(view).text, meaning,
+  if (fits) return;
+  require(false, "%s has shape %s, expected one that broadcasts to %s %s", name, ShapeText(view).text, meaning,
           ShapeText(shape).text);
 }
 
@@ -148,8 +152,10 @@ void Check::no_self_overlap(const char* name, const ConstTensorView& view) noexc
   }
   std::uint64_t span = 0;  // the furthest two elements of the dimensions so far are apart; well_formed bounds it
   for (int d = 0; d < count; ++d) {
-    require(dims[d].stride > span, "%s has shape %s with strides %s, in which elements overlap", name,
-            ShapeText(view).text, ShapeText(view.strides, view.rank).text);
+    if (dims[d].stride <= span) {
+      return require(false, "%s has shape %s with strides %s, in which elements overlap", name, ShapeText(view).text,
+                     ShapeText(view.strides, view.rank).text);
+    }
     span += dims[d].stride * static_cast<std::uint64_t>(dims[d].size - 1);
   }
 }

@@ -35,7 +35,8 @@ class Check {
   bool ok() const noexcept { return status_.ok(); }
   Status status() const noexcept { return status_; }
 
-  /// The general case: kInvalidArgument with this message unless the condition holds.
+  /// The general case: kInvalidArgument with this message unless the condition holds. A ShapeText among the values is
+  /// written before the condition is looked at, and costs more than all checks together: ask `if` first.
   [[gnu::format(printf, 3, 4)]] void require(bool condition, const char* format, ...) noexcept;
 
   /// A present tensor that makes sense by itself: a usable view, known dtype, sizes >= 0, an extent inside the address

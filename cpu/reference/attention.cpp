@@ -1,7 +1,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -9,6 +8,7 @@
 #include "cpu/core/check.h"
 #include "cpu/core/element.h"
 #include "cpu/core/problem/attention.h"
+#include "cpu/reference/backend.h"
 
 /// The definition of attention: one query row at a time, plain loops, in the order of the formula.
 ///
@@ -188,19 +188,8 @@ Status run(const AttentionProblem& problem, const AttentionPlan&, void* workspac
   }
 }
 
-constexpr KernelInfo kKernels[] = {{"attention", kName, "f64"},
-                                   {"attention", kName, "f32"},
-                                   {"attention", kName, "f16"},
-                                   {"attention", kName, "bf16"}};
-constexpr core::AttentionBackend kAttention{plan, run};
-
 }  // namespace
+
+constinit const core::AttentionBackend kAttention{plan, run};
+
 }  // namespace sorot::inline v0::reference
-
-namespace sorot::inline v0::core {
-
-const Backend kReferenceBackend{{"reference", "plain loops on the calling thread: the definition of every result",
-                                 reference::kKernels, std::size(reference::kKernels)},
-                                &reference::kAttention};
-
-}  // namespace sorot::inline v0::core

@@ -6,6 +6,7 @@
 
 #include "sorot/context.h"
 #include "sorot/export.h"
+#include "sorot/plan.h"
 #include "sorot/status.h"
 #include "sorot/tensor.h"
 
@@ -54,21 +55,21 @@ struct AttentionArgs {
   ConstTensorView v;  ///< [B, Hkv, Skv, Dv], T
   TensorView out;     ///< [B, H, Sq, Dv], T
 
-  ConstTensorView kv_lengths;     ///< [B], i32: keys j >= length are padding; clamped to [0, Skv]; absent: Skv
-  Align align = Align::top_left;  ///< where query rows stand for causal, window and ALiBi
-  ConstTensorView offsets;        ///< [B], i32, any value: present iff align is Align::offsets
-  bool causal = false;            ///< attend only j <= p
-  Window window;                  ///< attend only p - left <= j <= p + right
-  ConstTensorView mask;  ///< bool, non-zero = attend; rank <= 4, right-aligned to [B, H, Sq, Skv], size 1 broadcasts
+  ConstTensorView kv_lengths = {};  ///< [B], i32: keys j >= length are padding; clamped to [0, Skv]; absent: Skv
+  Align align = Align::top_left;    ///< where query rows stand for causal, window and ALiBi
+  ConstTensorView offsets = {};     ///< [B], i32, any value: present iff align is Align::offsets
+  bool causal = false;              ///< attend only j <= p
+  Window window = {};               ///< attend only p - left <= j <= p + right
+  ConstTensorView mask = {};        ///< bool, non-zero = attend; right-aligned to [B, H, Sq, Skv], size 1 broadcasts
 
-  std::optional<double> scale;   ///< factor on q . k; any finite value; default 1 / sqrt(D)
-  double softcap = 0;            ///< bound on |s| before the bias; 0 is off
-  ConstTensorView bias;          ///< T or f32, added to the scores; broadcasts like mask; -inf = not attended
-  ConstTensorView alibi_slopes;  ///< [H], f32: slope[h] * |p - j| is subtracted from the scores
-  ConstTensorView sinks;         ///< [H], f32: a logit that joins the denominator once; -inf is no sink
+  std::optional<double> scale = {};   ///< factor on q . k; any finite value; default 1 / sqrt(D)
+  double softcap = 0;                 ///< bound on |s| before the bias; 0 is off
+  ConstTensorView bias = {};          ///< T or f32, added to the scores; broadcasts like mask; -inf = not attended
+  ConstTensorView alibi_slopes = {};  ///< [H], f32: slope[h] * |p - j| is subtracted from the scores
+  ConstTensorView sinks = {};         ///< [H], f32: a logit that joins the denominator once; -inf is no sink
 
-  TensorView lse;      ///< [B, H, Sq], f32 (f64 if T is f64): ln Z, if present
-  TensorView weights;  ///< [B, H, Sq, Skv], T or f32: exp(s) / Z, 0 where not attended, if present
+  TensorView lse = {};      ///< [B, H, Sq], f32 (f64 if T is f64): ln Z, if present
+  TensorView weights = {};  ///< [B, H, Sq, Skv], T or f32: exp(s) / Z, 0 where not attended, if present
 };
 
 /// Fields of AttentionArgs.
@@ -93,11 +94,6 @@ struct AttentionPlan {
   } key;
 };
 
-/// Wishes for a plan.
-struct PlanHint {
-  const char* kernel = nullptr;  ///< take this kernel; kUnsupported if it cannot serve. Null: the fastest that can
-};
-
 /// Checks the args and chooses a kernel. Pure: touches no tensor data, allocates nothing, launches nothing.
 /// On failure `plan` is left as it was.
 /// Errors: kInvalidArgument, kUnsupported, kNoDevice.
@@ -112,14 +108,7 @@ SOROT_API Status attention(const Context& context, const AttentionPlan& plan, co
 /// Plans and runs. `workspace` must have what attention_plan says such args need.
 SOROT_API Status attention(const Context& context, const AttentionArgs& args, Workspace workspace) noexcept;
 
-/// Room for what explain writes, with its terminating zero.
-inline constexpr std::size_t kExplanationBytes = 512;
-
-/// A plan in words: kernel, tile, workspace and why not a faster one. A C string inside the returned object.
-struct Explanation {
-  char text[kExplanationBytes];
-  const char* c_str() const noexcept { return text; }
-};
+/// The plan in words: kernel, tile, workspace and why not a faster one.
 SOROT_API Explanation explain(const AttentionPlan& plan) noexcept;
 
 }  // namespace v0

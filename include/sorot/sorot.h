@@ -5,6 +5,7 @@
 #include "sorot/context.h"
 #include "sorot/dtype.h"
 #include "sorot/export.h"
+#include "sorot/plan.h"
 #include "sorot/status.h"
 #include "sorot/tensor.h"
 #include "sorot/version.h"

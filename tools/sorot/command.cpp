@@ -1,7 +1,11 @@
 #include "tools/sorot/command.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <iostream>
+#include <cstdio>
+#include <cstring>
+#include <set>
 
 namespace sorot::tools {
 namespace {
@@ -18,21 +22,35 @@ Number parse_number(std::string_view option, const std::string& text, const char
   return value;
 }
 
-/// Joins `--x V` into `--x=V` for options that take a value, so that V may begin with a minus.
-Arguments join_values(const CLI::App& app, const Arguments& arguments) {
-  Arguments joined;
+/// The arguments as `--x` and `--x=V`, each checked here: CLI11 by itself takes V for an option if it begins with a
+/// minus, and `--x=` for an option whose value follows.
+Arguments normalise(const CLI::App& app, const Arguments& arguments) {
+  Arguments normal;
+  std::set<const CLI::Option*> seen;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    const CLI::Option* option = argument.find('=') == std::string::npos ? app.get_option_no_throw(argument) : nullptr;
-    const bool takes_value = option != nullptr && argument.starts_with("--") && option->get_expected_max() > 0;
+    if (!argument.starts_with("--")) refuse("'{}' is no option (see {} --help)", argument, app.get_name());
+    const std::size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    const CLI::Option* option = app.get_option_no_throw(name);
+    if (option == nullptr) refuse("'{}' is no option of {} (see {} --help)", name, app.get_name(), app.get_name());
+    if (!seen.insert(option).second) refuse("{} is given twice", name);
+    const bool takes_value = option->get_expected_max() > 0;
     if (!takes_value) {
-      joined.push_back(argument);
+      if (equals != std::string::npos) refuse("{} takes no value, but has '{}'", name, argument.substr(equals + 1));
+      normal.push_back(name);
       continue;
     }
-    if (i + 1 == arguments.size()) refuse("{} needs a value", argument);
-    joined.push_back(argument + "=" + arguments[++i]);
+    const bool joined = equals != std::string::npos;
+    if (!joined && i + 1 == arguments.size()) refuse("{} needs a value", name);
+    const std::string value = joined ? argument.substr(equals + 1) : arguments[++i];
+    if (!joined && app.get_option_no_throw(value) != nullptr) {
+      refuse("{} needs a value, but the option {} follows (a file of that name: {}={})", name, value, name, value);
+    }
+    if (value.empty()) refuse("{} needs a value, but it is empty", name);
+    normal.push_back(name + "=" + value);
   }
-  return joined;
+  return normal;
 }
 
 }  // namespace
@@ -44,17 +62,25 @@ void require(const Status& status) {
 }
 
 bool parse(CLI::App& app, const Arguments& arguments) {
-  try {
-    Arguments joined = join_values(app, arguments);
-    std::reverse(joined.begin(), joined.end());  // CLI11 takes them last first
-    app.parse(joined);
-  } catch (const CLI::Success&) {
-    std::cout << app.help();
+  const auto asks_help = [](const std::string& argument) { return argument == "--help" || argument == "-h"; };
+  if (std::any_of(arguments.begin(), arguments.end(), asks_help)) {
+    print(app.help());
     return false;
+  }
+  Arguments normal = normalise(app, arguments);
+  std::reverse(normal.begin(), normal.end());  // CLI11 takes them last first
+  try {
+    app.parse(normal);
   } catch (const CLI::ParseError& error) {
     refuse("{}", error.what());
   }
   return true;
+}
+
+void print(std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    refuse("standard output cannot be written: {}", std::strerror(errno));
 }
 
 double parse_double(std::string_view option, const std::string& text) {

@@ -1,3 +1,4 @@
+#include <csignal>
 #include <cstdio>
 #include <exception>
 
@@ -12,7 +13,8 @@ constexpr char kHelp[] =
     "  attend   attention over .npy files\n"
     "  check    a device against the double-precision oracle\n"
     "\n"
-    "`sorot COMMAND --help` lists a command's options. Exit codes: 0 success, 1 mismatch, 2 bad input, 3 no device.\n";
+    "`sorot COMMAND --help` lists a command's options. Exit codes: 0 success, 1 mismatch, 2 bad input, 3 no device\n"
+    "or something this device lacks.\n";
 
 sorot::tools::ExitCode dispatch(const sorot::tools::Arguments& arguments) {
   using namespace sorot::tools;
@@ -23,20 +25,23 @@ sorot::tools::ExitCode dispatch(const sorot::tools::Arguments& arguments) {
   if (command == "attend") return run_attend(rest);
   if (command == "check") return run_check(rest);
   if (command == "--help" || command == "-h" || command == "help") {
-    std::fputs(kHelp, stdout);
+    print(kHelp);
     return ExitCode::kSuccess;
   }
   if (command == "--version") {
-    std::printf("sorot %s\n", sorot::build_info().version);
+    print(fmt::format("sorot {}\n", sorot::build_info().version));
     return ExitCode::kSuccess;
   }
   refuse("unknown command '{}', expected info, attend or check", command);
 }
 
-/// A message may quote a file name with line breaks; the report stays one line.
+/// A message may quote line breaks and escape sequences of a file; the report stays one line that is safe to show.
 void report(const char* message) {
   std::fputs("sorot: ", stderr);
-  for (const char* c = message; *c != '\0'; ++c) std::fputc(*c == '\n' || *c == '\r' ? ' ' : *c, stderr);
+  for (const char* c = message; *c != '\0'; ++c) {
+    const bool control = static_cast<unsigned char>(*c) < ' ' || *c == '\x7F';
+    std::fputc(control ? '?' : *c, stderr);
+  }
   std::fputc('\n', stderr);
 }
 
@@ -44,8 +49,11 @@ void report(const char* message) {
 
 int main(int argc, char** argv) {
   using sorot::tools::ExitCode;
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error like a full disk: clean up and say so
   try {
-    return static_cast<int>(dispatch({argv + 1, argv + argc}));
+    const ExitCode code = dispatch({argv + 1, argv + argc});
+    sorot::tools::print("");
+    return static_cast<int>(code);
   } catch (const sorot::tools::Failure& failure) {
     report(failure.what());
     return static_cast<int>(failure.exit_code);

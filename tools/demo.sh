@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Sets up, builds the command `sorot` and runs attention on real data on every device of this build: one table, and a
+# heatmap of all heads whose path is the last line. Takes no arguments.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+quietly() {
+  local output
+  output=$("$@" 2>&1) && return
+  printf '%s\n' "$output" >&2
+  echo "demo.sh: failed: $*" >&2
+  exit 1
+}
+
+tools/setup.sh
+echo "Building sorot ..." >&2
+quietly cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DPython3_EXECUTABLE="$PWD/.venv/bin/python"
+quietly cmake --build build --target sorot_command -j "$(nproc)"
+exec .venv/bin/python tools/demo.py --sorot build/sorot --out build/demo

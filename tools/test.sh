@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Sets up, builds everything and runs all tests; CTest's summary closes the output. Stops at the first step that fails.
+#   --full   first: format, lint, clang-tidy, 60 s of libFuzzer, all tests under ASan and UBSan
+#   --sweep  first: 100,000 random problems through `sorot check`
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+full=false
+sweep=false
+for argument in "$@"; do
+  case $argument in
+    --full) full=true ;;
+    --sweep) sweep=true ;;
+    -h | --help) sed -n '2,4s/^# \?//p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    *) echo "test.sh: no option '$argument'; there are --full and --sweep" >&2 && exit 2 ;;
+  esac
+done
+
+jobs=$(nproc)
+step="start"
+trap 'echo "test.sh: FAILED in step: $step" >&2' EXIT
+
+begin() {
+  step=$1
+  echo
+  echo "=== $step (at $SECONDS s)"
+}
+
+# configure PRESET [OPTION...]
+configure() {
+  cmake --preset "$1" -DPython3_EXECUTABLE="$PWD/.venv/bin/python" "${@:2}"
+}
+
+build() {
+  configure "$@" >/dev/null
+  cmake --build --preset "$1" -j "$jobs"
+}
+
+run_tests() {
+  ctest --preset "$1" -j "$jobs" --no-tests=error
+}
+
+fuzz_npy() {
+  cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++ -DSOROT_FUZZ=ON \
+    -DPython3_EXECUTABLE="$PWD/.venv/bin/python" >/dev/null
+  cmake --build build-fuzz --target npy_fuzz -j "$jobs"
+  rm -rf build-fuzz/corpus
+  cp -r tests/fuzz/seeds/npy build-fuzz/corpus
+  if ! build-fuzz/tests/fuzz/npy_fuzz build-fuzz/corpus -artifact_prefix=build-fuzz/ -max_total_time=60 -timeout=10 \
+    >build-fuzz/fuzz.log 2>&1; then
+    tail -n 40 build-fuzz/fuzz.log >&2
+    return 1
+  fi
+  tail -n 1 build-fuzz/fuzz.log
+}
+
+begin "set-up"
+tools/setup.sh
+
+if $full; then
+  begin "clang-format"
+  tools/format.sh --check
+  begin "lint"
+  .venv/bin/python tools/lint.py
+  begin "clang-tidy"
+  configure default >/dev/null
+  tools/tidy.sh
+  begin "libFuzzer on .npy files, 60 s"
+  fuzz_npy
+  begin "build with ASan and UBSan"
+  build asan
+  begin "tests under ASan and UBSan"
+  run_tests asan
+fi
+
+begin "build"
+build default
+
+if $sweep; then
+  for seed in 11 12 13 14 15; do
+    begin "sweep, seed $seed"
+    build/sorot check --op attention --device reference --fuzz 20000 --seed "$seed"
+  done
+fi
+
+begin "tests"
+trap - EXIT
+run_tests default
