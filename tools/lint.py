@@ -16,6 +16,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CXX = (".h", ".cpp", ".cuh", ".cu")
+SOURCES = (*CXX, ".py", ".sh", ".cmake", "CMakeLists.txt")
+TEXTS = (*SOURCES, ".md", ".json", ".in", ".map", ".yml", "requirements.txt", ".ci/run", ".clang-format", ".clang-tidy")
 
 MAX_LINES = 600
 LONG_FILES = {}  # path: why it is not two files
@@ -97,11 +99,13 @@ def in_library(path):
 
 
 def rule_ascii(path, text):
-    if path.endswith((*CXX, ".py", ".sh", ".cmake", "CMakeLists.txt")):
+    if path.endswith(SOURCES):
         yield from ((n, f"{m.group(0)!r} is not ASCII") for n, m in lines_matching(r"[^\x00-\x7f]", text))
 
 
 def rule_whitespace(path, text):
+    if not path.endswith(TEXTS):
+        return
     yield from ((n, "trailing white space") for n, _ in lines_matching(r"[ \t\r]+$", text))
     yield from ((n, "a tab") for n, _ in lines_matching(r"\t", text))
     if text and (not text.endswith("\n") or text.endswith("\n\n")):
@@ -110,7 +114,7 @@ def rule_whitespace(path, text):
 
 def rule_length(path, text):
     lines = text.count("\n")
-    if lines > MAX_LINES and path not in LONG_FILES and path.endswith((*CXX, ".py", ".sh", ".cmake", "CMakeLists.txt")):
+    if lines > MAX_LINES and path not in LONG_FILES and path.endswith(SOURCES):
         yield MAX_LINES + 1, f"{lines} lines, at most {MAX_LINES}: split it, or give LONG_FILES a reason"
 
 
@@ -195,7 +199,8 @@ def rule_naming(path, text):
     if not re.fullmatch(r"[a-z0-9_]+\.\w+", pathlib.PurePath(path).name):
         yield 1, "file names are snake_case"
     code = blank_out(text)
-    for number, match in lines_matching(r"^\s*(?:enum class|enum|struct|class|union)\s+(?:\[\[\w+\]\]\s+)?(\w+)", code):
+    definition = r"^\s*(?:enum class|enum|struct|class|union)\s+(?:\[\[\w+\]\]\s+)?(\w+)\s*(?:final\s*)?(?:[:{;]|$)"
+    for number, match in lines_matching(definition, code):
         if not re.fullmatch(r"[A-Z][A-Za-z0-9]*|b?float16", match.group(1)):
             yield number, f"{match.group(1)}: types are PascalCase"
     for number, match in lines_matching(r"^\s*#\s*define\s+(\w+)", code):

@@ -2,19 +2,14 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 
 #include "cpu/core/backend.h"
 #include "cpu/core/check.h"
-#include "cpu/core/plan_key.h"
+#include "cpu/core/front_door.h"
 #include "cpu/core/problem/attention.h"
 
 /// The front door of attention: checks the Args once, makes the Problem, plans, runs, explains. No arithmetic.
 namespace sorot::inline v0 {
-namespace {
-
-using core::AttentionProblem;
-using core::Check;
 
 /// Every field of AttentionArgs under its name, in order. Plans and messages speak of fields by this list.
 template <class Visit>
@@ -38,16 +33,10 @@ void for_each_field(const AttentionArgs& args, Visit visit) {
   visit("weights", args.weights);
 }
 
-AttentionPlan::Key make_key(const AttentionArgs& args) noexcept {
-  AttentionPlan::Key key;
-  std::size_t i = 0;
-  for_each_field(args, [&](const char*, const auto& field) {
-    key.fields[i] = core::key_word(field);
-    key.alignment[i] = core::key_alignment(field);
-    ++i;
-  });
-  return key;
-}
+namespace {
+
+using core::AttentionProblem;
+using core::Check;
 
 bool is_storage_type(DType dtype) {
   return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
@@ -167,26 +156,6 @@ void check_extra_outputs(Check& check, const AttentionArgs& args, AttentionProbl
   }
 }
 
-/// Outputs and the workspace overlap nothing; inputs may overlap each other.
-void check_overlaps(Check& check, const AttentionArgs& args, const Workspace* workspace) {
-  if (!check.ok()) return;
-  core::ByteRange ranges[kAttentionFields + 1];
-  std::size_t count = 0;
-  for_each_field(args, [&](const char* name, const auto& field) {
-    using Field = std::remove_cvref_t<decltype(field)>;
-    if constexpr (!std::is_same_v<Field, std::uint64_t>) {
-      constexpr bool kWritten = std::is_same_v<Field, TensorView>;
-      if constexpr (kWritten) check.no_self_overlap(name, field);
-      ranges[count++] = core::byte_range(name, field, kWritten);
-    }
-  });
-  if (workspace != nullptr) {
-    const std::uint64_t address = core::address_of(workspace->data);
-    ranges[count++] = {"workspace", address, address + workspace->bytes, true};
-  }
-  core::require_disjoint(check, ranges, count);
-}
-
 /// All that can be wrong with the args themselves. The only way to an AttentionProblem.
 Status make_problem(const AttentionArgs& args, AttentionProblem& problem) noexcept {
   Check check;
@@ -198,56 +167,17 @@ Status make_problem(const AttentionArgs& args, AttentionProblem& problem) noexce
   return check.status();
 }
 
-/// The context's attention, or why it has none.
-Status find_backend(const Context& context, const core::AttentionBackend*& attention) noexcept {
-  const core::Backend* backend = core::ContextAccess::backend(context);
-  if (backend == nullptr) return {StatusCode::kNoDevice, "the context has no device; make one by Context::reference()"};
-  if (backend->attention == nullptr) {
-    return core::make_status(StatusCode::kUnsupported, "device %s has no attention", backend->info.name);
-  }
-  attention = backend->attention;
-  return {};
-}
-
-Status plan_problem(const Context& context, const core::AttentionBackend& backend, const AttentionArgs& args,
-                    const AttentionProblem& problem, const PlanHint& hint, AttentionPlan& plan) noexcept {
-  AttentionPlan made;
-  if (Status s = backend.plan(problem, hint, made); !s.ok()) return s;
-  made.workspace_bytes = core::round_up_workspace(made.workspace_bytes);
-  made.device = context.device_name();
-  made.key = make_key(args);
-  plan = made;
-  return {};
-}
-
-/// The plan was made on this device for args that differ only in data.
-void check_plan(Check& check, const Context& context, const AttentionPlan& plan, const AttentionArgs& args) {
-  check.require(plan.kernel != nullptr, "plan is empty: attention_plan fills it");
-  if (!check.ok()) return;
-  check.require(std::strcmp(plan.device, context.device_name()) == 0, "plan was made for device %s, not for %s",
-                plan.device, context.device_name());
-  const AttentionPlan::Key key = make_key(args);
-  std::size_t i = 0;
-  for_each_field(args, [&](const char* name, const auto&) {
-    check.require(key.fields[i] == plan.key.fields[i],
-                  "%s is not what the plan was made for; only data pointers may differ from the planned args", name);
-    check.require(key.alignment[i] >= plan.key.alignment[i], "%s has data aligned to %d bytes, expected %d as planned",
-                  name, 1 << key.alignment[i], 1 << plan.key.alignment[i]);
-    ++i;
-  });
-}
-
 }  // namespace
 
 Status attention_plan(const Context& context, const AttentionArgs& args, AttentionPlan& plan, PlanHint hint) noexcept {
   AttentionProblem problem;
   if (Status s = make_problem(args, problem); !s.ok()) return s;
   Check check;
-  check_overlaps(check, args, nullptr);
+  core::check_overlaps<AttentionPlan>(check, args, nullptr);
   if (!check.ok()) return check.status();
   const core::AttentionBackend* backend = nullptr;
-  if (Status s = find_backend(context, backend); !s.ok()) return s;
-  return plan_problem(context, *backend, args, problem, hint, plan);
+  if (Status s = core::find_backend(context, &core::Backend::attention, "attention", backend); !s.ok()) return s;
+  return core::make_plan(context, *backend, problem, args, hint, plan);
 }
 
 Status attention(const Context& context, const AttentionPlan& plan, const AttentionArgs& args,
@@ -255,12 +185,12 @@ Status attention(const Context& context, const AttentionPlan& plan, const Attent
   AttentionProblem problem;
   if (Status s = make_problem(args, problem); !s.ok()) return s;
   Check check;
-  check_plan(check, context, plan, args);
+  core::check_plan(check, context, plan, args);
   if (!check.ok()) return check.status();
   const core::AttentionBackend* backend = nullptr;
-  if (Status s = find_backend(context, backend); !s.ok()) return s;
+  if (Status s = core::find_backend(context, &core::Backend::attention, "attention", backend); !s.ok()) return s;
   if (Status s = core::check_workspace(workspace, plan.workspace_bytes); !s.ok()) return s;
-  check_overlaps(check, args, &workspace);
+  core::check_overlaps<AttentionPlan>(check, args, &workspace);
   if (!check.ok()) return check.status();
   if (problem.batch == 0 || problem.heads == 0 || problem.queries == 0) return {};
   return backend->run(problem, plan, workspace.data);

@@ -84,6 +84,7 @@ CASES = {
     ],
     "naming": [
         ("cpu/ops/a.cpp", "struct row_state {", "struct RowState {"),
+        ("tools/sorot/a.cpp", "enum class exit_code : int {", "  struct stat status;"),
         ("cpu/ops/RowState.cpp", "struct RowState {", "struct RowState {"),
         ("cpu/ops/a.cpp", "#define CHECK(x) x", "#define SOROT_CHECK(x) x"),
     ],

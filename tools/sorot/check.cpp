@@ -1,11 +1,260 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/attention_case.h"
+#include "tests/support/attention_generator.h"
+#include "tests/support/features.h"
+#include "tests/support/run_case.h"
+#include "tools/sorot/check_coverage.h"
 #include "tools/sorot/command.h"
 
+/// `sorot check`: a device against the double-precision oracle, on cases from a file or from the stratified fuzzer.
 namespace sorot::tools {
+namespace {
+
+using support::AttentionCase;
+using support::CaseResult;
+using support::PreparedCase;
+
+constexpr std::int64_t kDefaultFuzz = 300;
+constexpr std::int64_t kFewestForCoverage = 300;  ///< from this many fuzz cases a gap in coverage is a failure
+
+struct CheckOptions {
+  std::string op = "attention";
+  std::string device = "auto";
+  std::string kernel;
+  std::string cases;
+  std::string fuzz, seed = "0", only;
+};
+
+/// Cases by number, and the options that bring one of them back.
+struct Source {
+  std::vector<AttentionCase> file;
+  std::int64_t fuzz = 0;
+  std::uint64_t seed = 0;
+  std::string file_name;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(file.size()) + fuzz; }
+  bool from_file(std::int64_t n) const { return n < static_cast<std::int64_t>(file.size()); }
+  std::int64_t index(std::int64_t n) const { return from_file(n) ? n : n - static_cast<std::int64_t>(file.size()); }
+  AttentionCase at(std::int64_t n) const {
+    return from_file(n) ? file[static_cast<std::size_t>(n)]
+                        : support::generate_attention_case(seed, static_cast<std::uint64_t>(index(n)));
+  }
+  std::string options(std::int64_t n) const {
+    if (from_file(n)) return fmt::format("--cases '{}' --only {}", file_name, index(n));
+    return fmt::format("--seed {} --only {}", seed, index(n));
+  }
+};
+
+CheckOptions parse_options(const Arguments& arguments, bool& help) {
+  CheckOptions options;
+  CLI::App app("Checks a device against the double-precision oracle.", "sorot check");
+  app.add_option("--op", options.op, "Operator (default attention)");
+  app.add_option("--device", options.device, "auto or reference (default auto)");
+  app.add_option("--kernel", options.kernel, "Only this kernel");
+  app.add_option("--cases", options.cases, "JSON file with a list of cases");
+  app.add_option("--fuzz", options.fuzz, "Random cases (default 300 without --cases)");
+  app.add_option("--seed", options.seed, "Seed of the random cases (default 0)");
+  app.add_option("--only", options.only, "Only the case with this index");
+  help = !parse(app, arguments);
+  if (!help && options.op != "attention") refuse("--op is '{}', expected attention", options.op);
+  return options;
+}
+
+std::vector<AttentionCase> read_cases(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) refuse("--cases '{}' cannot be read", path);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  try {
+    return support::cases_from_json(text);
+  } catch (const std::exception& error) {
+    refuse("--cases '{}': {}", path, error.what());
+  }
+}
+
+std::int64_t parse_count(std::string_view option, const std::string& text) {
+  const std::int64_t value = parse_integer(option, text);
+  if (value < 0) refuse("{} is {}, expected 0 or more", option, value);
+  return value;
+}
+
+Source make_source(const CheckOptions& options) {
+  Source source;
+  source.file_name = options.cases;
+  if (!options.cases.empty()) source.file = read_cases(options.cases);
+  source.seed = static_cast<std::uint64_t>(parse_count("--seed", options.seed));
+  if (!options.fuzz.empty()) {
+    source.fuzz = parse_count("--fuzz", options.fuzz);
+  } else if (options.cases.empty()) {
+    source.fuzz = kDefaultFuzz;
+  }
+  return source;
+}
+
+/// The numbers of the cases to run.
+std::vector<std::int64_t> chosen(const Source& source, const CheckOptions& options) {
+  std::vector<std::int64_t> numbers;
+  if (!options.only.empty()) {
+    const std::int64_t only = parse_count("--only", options.only);
+    const auto in_file = static_cast<std::int64_t>(source.file.size());
+    if (!options.cases.empty() && only >= in_file) {
+      refuse("--only is {}, expected below {}, the number of cases in '{}'", only, in_file, options.cases);
+    }
+    numbers.push_back(only);  // without a file: an index of the fuzzer's stream, however long
+    return numbers;
+  }
+  for (std::int64_t n = 0; n < source.size(); ++n) numbers.push_back(n);
+  return numbers;
+}
+
+/// One line on standard error that is overwritten; nothing where no person watches.
+class Progress {
+ public:
+  explicit Progress(std::size_t total) : total_(total), shown_(total > 1 && isatty(STDERR_FILENO) != 0) {}
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void step() {
+    ++done_;
+    constexpr std::size_t kWidth = 40;
+    const std::size_t filled = done_ * kWidth / total_;
+    if (!shown_ || (filled == filled_ && done_ % 16 != 0)) return;
+    filled_ = filled;
+    fmt::print(stderr, "\r[{:<{}}] {}/{}", std::string(filled, '='), kWidth, done_, total_);
+    std::fflush(stderr);
+  }
+  void clear() const {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  std::size_t total_;
+  std::size_t done_ = 0;
+  std::size_t filled_ = 0;
+  bool shown_;
+};
+
+class Checker {
+ public:
+  Checker(const CheckOptions& options, Source source)
+      : options_(options),
+        source_(std::move(source)),
+        context_(make_context(options.device)),
+        device_(context_.device_name()),
+        kernels_(support::kernel_names(device_, options.op)),
+        coverage_({}, "", {}) {
+    if (!options.kernel.empty()) {
+      if (std::find(kernels_.begin(), kernels_.end(), options.kernel) == kernels_.end()) {
+        throw Failure(ExitCode::kNoDevice, fmt::format("device {} has no {} kernel '{}', only {}", device_, options.op,
+                                                       options.kernel, fmt::join(kernels_, ", ")));
+      }
+      kernels_ = {options.kernel};
+    }
+    coverage_ = Coverage(support::attention_features(), device_, kernels_);
+  }
+
+  ExitCode run() {
+    const std::vector<std::int64_t> numbers = chosen(source_, options_);
+    Progress progress(numbers.size());
+    std::int64_t failed = 0;
+    for (const std::int64_t n : numbers) {
+      const AttentionCase c = source_.at(n);
+      if (!options_.only.empty()) fmt::print("case {}: {}\n", source_.index(n), support::to_json(c));
+      const std::vector<std::string> problems = check(c);
+      for (const std::string& problem : problems) {
+        progress.clear();
+        fmt::print("FAILED case {}: {}; reproduce: {}\n", source_.index(n), problem, command(n));
+      }
+      failed += problems.empty() ? 0 : 1;
+      progress.step();
+    }
+    progress.clear();
+    if (options_.only.empty()) coverage_.print_table();
+    const bool covered = options_.only.empty() ? report_gaps() : true;
+    fmt::print("{} passed, {} failed\n", static_cast<std::int64_t>(numbers.size()) - failed, failed);
+    return failed == 0 && covered ? ExitCode::kSuccess : ExitCode::kMismatch;
+  }
+
+ private:
+  /// All that is wrong with a case and its siblings, on every kernel.
+  std::vector<std::string> check(const AttentionCase& c) {
+    std::vector<std::string> problems;
+    for (const AttentionCase& sibling : support::with_siblings(c)) {
+      const PreparedCase prepared(sibling);
+      bool served = false;
+      for (const std::string& kernel : kernels_) {
+        const CaseResult result = run_case(context_, prepared, kernel);
+        served = served || result.served;
+        if (!result.served) {
+          coverage_.count_refused(kernel, sibling.dtype, prepared.features);
+          continue;
+        }
+        if (!result.kernel.empty()) coverage_.count(result.kernel, result.variant, sibling.dtype, prepared.features);
+        if (!result.passed()) {
+          problems.push_back(fmt::format("{} {}: {} (worst error {:.3g}, tolerance {:.3g})", kernel,
+                                         name(sibling.dtype), result.problem, result.error, result.tolerance));
+        }
+      }
+      if (served && options_.kernel.empty()) {
+        // The plan's own choice must be one of them.
+        AttentionPlan plan;
+        const Status status = attention_plan(context_, prepared.tensors.args(), plan);
+        if (!status.ok()) problems.push_back(fmt::format("no plan without a hint: {}", status.message()));
+      }
+    }
+    if (c.invalid >= 0) {
+      const std::string problem = run_invalid(context_, c, static_cast<std::size_t>(c.invalid));
+      if (!problem.empty()) problems.push_back(problem);
+    }
+    return problems;
+  }
+
+  std::string command(std::int64_t n) const {
+    const std::string kernel = options_.kernel.empty() ? "" : " --kernel " + options_.kernel;
+    return fmt::format("sorot check --op {} --device {}{} {}", options_.op, device_, kernel, source_.options(n));
+  }
+
+  /// True if nothing is missing, or too few cases ran to expect it.
+  bool report_gaps() const {
+    const std::vector<std::string> gaps = coverage_.gaps(options_.op);
+    const bool must_cover = source_.fuzz >= kFewestForCoverage;
+    if (gaps.empty()) {
+      fmt::print("\ncoverage is full\n");
+    } else if (must_cover) {
+      fmt::print("\n");
+      for (const std::string& gap : gaps) fmt::print("NOT COVERED {}\n", gap);
+    } else {
+      fmt::print("\n{} gaps in coverage; --fuzz {} and more must have none\n", gaps.size(), kFewestForCoverage);
+    }
+    return gaps.empty() || !must_cover;
+  }
+
+  CheckOptions options_;
+  Source source_;
+  Context context_;
+  std::string device_;
+  std::vector<std::string> kernels_;
+  Coverage coverage_;
+};
+
+}  // namespace
 
 ExitCode run_check(const Arguments& arguments) {
-  CLI::App app("in work", "sorot check");
-  if (!parse(app, arguments)) return ExitCode::kSuccess;
-  return ExitCode::kSuccess;
+  bool help = false;
+  const CheckOptions options = parse_options(arguments, help);
+  if (help) return ExitCode::kSuccess;
+  Checker checker(options, make_source(options));
+  return checker.run();
 }
 
 }  // namespace sorot::tools

@@ -1,0 +1,172 @@
+#include "tests/support/run_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "sorot/version.h"
+#include "tests/support/features.h"
+#include "tests/support/guarded_buffer.h"
+#include "tests/support/invalid_args.h"
+
+namespace sorot::support {
+namespace {
+
+/// A second background for outputs and workspace: what a kernel forgets to write differs between the runs.
+constexpr std::byte kOtherFill{0x5A};
+
+using Bytes = std::vector<std::byte>;
+
+Bytes bytes_of(const StridedTensor& tensor) {
+  Bytes bytes;
+  const std::size_t width = size_of(tensor.view().dtype);
+  for (std::size_t e = 0; e < tensor.size(); ++e) {
+    const std::byte* element = tensor.address(e);
+    bytes.insert(bytes.end(), element, element + width);
+  }
+  return bytes;
+}
+
+/// One call on freshly filled outputs and workspace; what it damaged, or the status's message.
+std::string call(const Context& context, const AttentionPlan& plan, const AttentionArgs& args,
+                 const AttentionTensors& tensors, std::byte fill) {
+  tensors.fill_outputs(fill);
+  GuardedBuffer workspace(plan.workspace_bytes);
+  workspace.fill(fill);
+  const Workspace scratch{plan.workspace_bytes == 0 ? nullptr : workspace.data(), plan.workspace_bytes};
+  const Status status = attention(context, plan, args, scratch);
+  if (!status.ok()) return fmt::format("attention: {}: {}", name(status.code()), status.message());
+  if (!workspace.guards_intact()) return "the workspace was overrun";
+  return tensors.damage(fill, args.lse.dtype != DType::none || args.weights.dtype != DType::none);
+}
+
+Verdict judge(const PreparedCase& prepared) {
+  const AttentionTensors& tensors = prepared.tensors;
+  std::vector<Verdict> verdicts{judge_heads("out", tensors.out().values(), prepared.oracle.out, prepared.tolerance.out,
+                                            static_cast<std::size_t>(prepared.problem.value_dim))};
+  if (tensors.lse() != nullptr) {
+    verdicts.push_back(judge_each("lse", tensors.lse()->values(), prepared.oracle.lse, prepared.tolerance.lse));
+  }
+  if (tensors.weights() != nullptr) {
+    verdicts.push_back(judge_heads("weights", tensors.weights()->values(), prepared.oracle.weights,
+                                   prepared.tolerance.weights, static_cast<std::size_t>(prepared.problem.keys)));
+  }
+  const auto ratio = [](const Verdict& v) { return v.tolerance > 0 ? v.error / v.tolerance : v.error > 0 ? 1e300 : 0; };
+  return *std::max_element(verdicts.begin(), verdicts.end(), [&](const Verdict& a, const Verdict& b) {
+    return a.ok != b.ok ? a.ok : ratio(a) < ratio(b);
+  });
+}
+
+/// The plan, or in `result` why there is none.
+bool make_plan(const Context& context, const AttentionArgs& args, const std::string& kernel, AttentionPlan& plan,
+               CaseResult& result) {
+  const Status status = attention_plan(context, args, plan, PlanHint{kernel.empty() ? nullptr : kernel.c_str()});
+  if (status.ok()) return true;
+  result.served = status.code() != StatusCode::kUnsupported;
+  result.problem = fmt::format("attention_plan: {}: {}", name(status.code()), status.message());
+  return false;
+}
+
+}  // namespace
+
+Context make_context(const std::string& device) {
+  if (device == "reference") return Context::reference();
+  throw std::invalid_argument(fmt::format("no device '{}' in this build", device));
+}
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names;
+  for (std::size_t d = 0; d < build_info().device_count; ++d) names.emplace_back(build_info().devices[d]->name);
+  return names;
+}
+
+std::vector<std::string> kernel_names(const std::string& device, const std::string& op) {
+  std::vector<std::string> names;
+  for (std::size_t d = 0; d < build_info().device_count; ++d) {
+    const DeviceInfo& info = *build_info().devices[d];
+    for (std::size_t k = 0; device == info.name && k < info.kernel_count; ++k) {
+      const bool known = std::find(names.begin(), names.end(), info.kernels[k].kernel) != names.end();
+      if (op == info.kernels[k].op && !known) names.emplace_back(info.kernels[k].kernel);
+    }
+  }
+  return names;
+}
+
+PreparedCase::PreparedCase(const AttentionCase& c)
+    : description(c),
+      tensors(c),
+      problem(tensors.dense()),
+      oracle(attention_oracle(problem)),
+      tolerance(attention_tolerance(problem, oracle, c.weights)),
+      features(features_of(c, tensors, problem, oracle)) {}
+
+CaseResult run_case(const Context& context, const PreparedCase& prepared, const std::string& kernel,
+                    const Sabotage& sabotage) {
+  CaseResult result;
+  const AttentionTensors& tensors = prepared.tensors;
+  AttentionArgs args = tensors.args();
+  if (sabotage.args) sabotage.args(args);
+  AttentionPlan plan;
+  if (!make_plan(context, args, kernel, plan, result)) return result;
+  result.kernel = plan.kernel;
+  result.variant = plan.variant;
+
+  result.problem = call(context, plan, args, tensors, kOtherFill);
+  if (!result.problem.empty()) return result;
+  std::vector<Bytes> first;
+  for (const StridedTensor* output : tensors.outputs()) first.push_back(bytes_of(*output));
+
+  if (args.lse.dtype != DType::none || args.weights.dtype != DType::none) {
+    AttentionArgs out_only = args;
+    out_only.lse = out_only.weights = {};
+    AttentionPlan out_plan;
+    if (!make_plan(context, out_only, plan.kernel, out_plan, result)) return result;
+    result.problem = call(context, out_plan, out_only, tensors, kNaNFill);
+    if (!result.problem.empty()) return result;
+    if (bytes_of(tensors.out()) != first[0]) result.problem = "out has other bits when lse or weights are asked for";
+    if (!result.problem.empty()) return result;
+  }
+
+  result.problem = call(context, plan, args, tensors, kNaNFill);
+  if (!result.problem.empty()) return result;
+  std::size_t n = 0;
+  for (const StridedTensor* output : tensors.outputs()) {
+    if (bytes_of(*output) != first[n++]) result.problem = output->name() + " has other bits in a second run";
+  }
+  if (!result.problem.empty()) return result;
+
+  if (sabotage.results) sabotage.results(tensors);
+  const Verdict verdict = judge(prepared);
+  result.error = verdict.error;
+  result.tolerance = verdict.tolerance;
+  if (!verdict.ok) result.problem = verdict.what;
+  return result;
+}
+
+std::string run_invalid(const Context& context, const AttentionCase& c, std::size_t mistake) {
+  const InvalidArgs& invalid = invalid_args()[mistake];
+  const AttentionTensors tensors(c);
+  AttentionArgs args = tensors.args();
+  if (!invalid.apply(args)) return "";
+  tensors.fill_outputs(kOtherFill);
+  AttentionPlan plan;
+  GuardedBuffer workspace(std::size_t{1} << 16);
+  for (const Status& status :
+       {attention_plan(context, args, plan), attention(context, args, {workspace.data(), workspace.size()})}) {
+    if (status.code() != StatusCode::kInvalidArgument) {
+      return fmt::format("{}: got {} ('{}'), expected kInvalidArgument", invalid.what, name(status.code()),
+                         status.message());
+    }
+  }
+  for (const StridedTensor* output : tensors.outputs()) {
+    const GuardedBuffer& buffer = output->buffer();
+    const bool untouched =
+        std::all_of(buffer.data(), buffer.data() + buffer.size(), [](std::byte b) { return b == kOtherFill; });
+    if (!untouched || !buffer.guards_intact()) return fmt::format("{}: {} was written", invalid.what, output->name());
+  }
+  return "";
+}
+
+}  // namespace sorot::support
