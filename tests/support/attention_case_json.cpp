@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tests/support/attention_case.h"
+#include "tests/support/invalid_args.h"
 
 /// Cases as JSON. Each struct lists its fields once, in `fields`; a reader and a writer walk that list.
 namespace sorot::support {
@@ -298,6 +299,21 @@ void check_sizes(const AttentionCase& c, const std::string& where) {
   if (c.head_dim < 1 || c.value_dim < 1 || (c.heads > 0 && (c.kv_heads < 1 || c.heads % c.kv_heads != 0))) {
     throw std::runtime_error(fmt::format("{}: D {}, Dv {}, H {}, Hkv {}: expected D, Dv >= 1 and H a multiple of Hkv",
                                          where, c.head_dim, c.value_dim, c.heads, c.kv_heads));
+  }
+  for (const Broadcast& broadcast : {c.mask.broadcast, c.bias.broadcast}) {
+    if (broadcast.rank < 1 || broadcast.rank > 4) {
+      throw std::runtime_error(fmt::format("{}: broadcast rank {}, expected 1..4", where, broadcast.rank));
+    }
+  }
+  for (const Layout& layout : {c.out, c.lse_layout, c.weights_layout}) {
+    if (layout.twist == Twist::zero) throw std::runtime_error(where + ": an output cannot have a zero stride");
+  }
+  for (const Layout& layout : {c.q, c.k, c.v, c.mask.layout, c.bias.layout}) {
+    if (layout.zero_dim < 0) throw std::runtime_error(fmt::format("{}: zero_dim {}", where, layout.zero_dim));
+  }
+  if (c.invalid >= static_cast<std::int32_t>(invalid_args().size())) {
+    throw std::runtime_error(
+        fmt::format("{}: invalid is {}, expected below {}", where, c.invalid, invalid_args().size()));
   }
   const auto fits = [](const VectorCase& vector, std::int64_t size) {
     return vector.values.empty() || static_cast<std::int64_t>(vector.values.size()) == size;

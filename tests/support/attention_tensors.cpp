@@ -8,6 +8,7 @@
 
 #include "tests/support/placement.h"
 #include "tests/support/random.h"
+#include "tests/support/read_args.h"
 #include "tests/support/storage.h"
 
 namespace sorot::support {
@@ -61,27 +62,6 @@ std::vector<std::int64_t> shape_of(const Broadcast& broadcast, const AttentionCa
     shape.push_back(broadcast.full[d] ? pairs[d] : 1);
   }
   return shape;
-}
-
-/// The values of a mask or bias broadcast to [B, H, Sq, Skv].
-std::vector<double> broadcast_values(const StridedTensor& tensor, const AttentionCase& c) {
-  const std::vector<std::size_t> source = broadcast_indices(tensor.shape(), {c.batch, c.heads, c.queries, c.keys});
-  const std::vector<double> values = tensor.values();
-  std::vector<double> result;
-  result.reserve(source.size());
-  for (const std::size_t e : source) result.push_back(values[e]);
-  return result;
-}
-
-std::vector<std::int64_t> whole(const StridedTensor* tensor) {
-  std::vector<std::int64_t> result;
-  if (tensor == nullptr) return result;
-  for (const double x : tensor->values()) result.push_back(static_cast<std::int64_t>(x));
-  return result;
-}
-
-std::vector<double> values_of(const StridedTensor* tensor) {
-  return tensor == nullptr ? std::vector<double>{} : tensor->values();
 }
 
 ConstTensorView view_of(const std::unique_ptr<StridedTensor>& tensor) {
@@ -245,34 +225,7 @@ AttentionArgs AttentionTensors::args() const {
   return args;
 }
 
-DenseAttention AttentionTensors::dense() const {
-  DenseAttention dense;
-  dense.dtype = case_.dtype;
-  dense.batch = case_.batch;
-  dense.heads = case_.heads;
-  dense.kv_heads = case_.kv_heads;
-  dense.queries = case_.queries;
-  dense.keys = case_.keys;
-  dense.head_dim = case_.head_dim;
-  dense.value_dim = case_.value_dim;
-  dense.q = q_->values();
-  dense.k = k_->values();
-  dense.v = v_->values();
-  dense.kv_lengths = whole(kv_lengths_.get());
-  dense.offsets = whole(offsets_.get());
-  dense.align = case_.align;
-  dense.causal = case_.causal;
-  dense.window = case_.window;
-  if (mask_) {
-    for (const double x : broadcast_values(*mask_, case_)) dense.mask.push_back(x != 0 ? 1 : 0);
-  }
-  dense.scale = case_.scale;
-  dense.softcap = case_.softcap;
-  if (bias_) dense.bias = broadcast_values(*bias_, case_);
-  dense.alibi_slopes = values_of(alibi_slopes_.get());
-  dense.sinks = values_of(sinks_.get());
-  return dense;
-}
+DenseAttention AttentionTensors::dense() const { return read_args(args()); }
 
 std::vector<StridedTensor*> AttentionTensors::outputs() const {
   std::vector<StridedTensor*> outputs{out_.get()};

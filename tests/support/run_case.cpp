@@ -10,6 +10,7 @@
 #include "tests/support/features.h"
 #include "tests/support/guarded_buffer.h"
 #include "tests/support/invalid_args.h"
+#include "tests/support/read_args.h"
 
 namespace sorot::support {
 namespace {
@@ -40,23 +41,6 @@ std::string call(const Context& context, const AttentionPlan& plan, const Attent
   if (!status.ok()) return fmt::format("attention: {}: {}", name(status.code()), status.message());
   if (!workspace.guards_intact()) return "the workspace was overrun";
   return tensors.damage(fill, args.lse.dtype != DType::none || args.weights.dtype != DType::none);
-}
-
-Verdict judge(const PreparedCase& prepared) {
-  const AttentionTensors& tensors = prepared.tensors;
-  std::vector<Verdict> verdicts{judge_heads("out", tensors.out().values(), prepared.oracle.out, prepared.tolerance.out,
-                                            static_cast<std::size_t>(prepared.problem.value_dim))};
-  if (tensors.lse() != nullptr) {
-    verdicts.push_back(judge_each("lse", tensors.lse()->values(), prepared.oracle.lse, prepared.tolerance.lse));
-  }
-  if (tensors.weights() != nullptr) {
-    verdicts.push_back(judge_heads("weights", tensors.weights()->values(), prepared.oracle.weights,
-                                   prepared.tolerance.weights, static_cast<std::size_t>(prepared.problem.keys)));
-  }
-  const auto ratio = [](const Verdict& v) { return v.tolerance > 0 ? v.error / v.tolerance : v.error > 0 ? 1e300 : 0; };
-  return *std::max_element(verdicts.begin(), verdicts.end(), [&](const Verdict& a, const Verdict& b) {
-    return a.ok != b.ok ? a.ok : ratio(a) < ratio(b);
-  });
 }
 
 /// The plan, or in `result` why there is none.
@@ -138,7 +122,7 @@ CaseResult run_case(const Context& context, const PreparedCase& prepared, const 
   if (!result.problem.empty()) return result;
 
   if (sabotage.results) sabotage.results(tensors);
-  const Verdict verdict = judge(prepared);
+  const Verdict verdict = judge_outputs(tensors.args(), prepared.problem, prepared.oracle, prepared.tolerance);
   result.error = verdict.error;
   result.tolerance = verdict.tolerance;
   if (!verdict.ok) result.problem = verdict.what;
