@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string>
 #include <tuple>
@@ -38,7 +39,7 @@ static_assert(std::size(kFields) == count_fields() && count_fields() == kAttenti
 
 /// A sound problem with every optional tensor, so that each can be spoiled.
 struct Sound {
-  Sound() : p({2, 4, 2, 3, 5, 8, 6}), mask(new bool[15]), guard(p.out_data) {
+  Sound() : p({2, 4, 2, 3, 5, 8, 6}), mask(new bool[15]) {
     std::fill(mask.get(), mask.get() + 15, true);
     p.args.kv_lengths = view(static_cast<const std::int32_t*>(lengths), {2});
     p.args.align = Align::offsets;
@@ -62,7 +63,6 @@ struct Sound {
   float bias[5] = {};
   float slopes[4] = {};
   float sinks[4] = {};
-  std::vector<float> guard;
 };
 
 /// One way to be wrong.
@@ -269,15 +269,15 @@ TEST_P(AttentionValidation, EveryBadValueIsRefusedByCodeAndByName) {
     std::vector<char> scratch(1 << 16);
     auto* aligned = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 255) / 256 * 256);
     const Workspace workspace{aligned, 1 << 14};
-    for (const Status& status : {attention_plan(context_, args, plan), attention(context_, args, workspace),
-                                 attention(context_, sound_plan, args, workspace)}) {
+    const auto refused = [&](const Status& status, bool names_value) {
       EXPECT_EQ(status.code(), StatusCode::kInvalidArgument)
           << bad.field << " (" << bad.message << "): " << name(status.code());
-      const std::string message = status.message();
-      // `align` and `offsets` go together, and k and v share their head count: the message may name either.
-      EXPECT_NE(message.find(bad.message), std::string::npos)
-          << bad.field << ": '" << message << "' lacks '" << bad.message << "'";
-    }
+      const bool found = std::string(status.message()).find(bad.message) != std::string::npos;
+      EXPECT_TRUE(found || !names_value) << bad.field << ": '" << status.message() << "' lacks '" << bad.message << "'";
+    };
+    refused(attention_plan(context_, args, plan), true);
+    refused(attention(context_, args, workspace), true);
+    refused(attention(context_, sound_plan, args, workspace), false);  // may also say that the plan is another's
     EXPECT_EQ(plan.kernel, nullptr) << bad.field;
     EXPECT_TRUE(sound.untouched()) << bad.field;
     fields.insert(bad.field);

@@ -266,7 +266,6 @@ void Generator::choose_scores() {
     case 3: c_.scale = 0; break;
     case 4: c_.scale = -(0.5 + random_.uniform()) * unit; break;
   }
-  if (c_.values == Values::extreme && offsets_ == Offsets::far) c_.values = Values::unit;
   if (c_.values == Values::extreme && c_.scale != 0.0) {  // a power of two keeps these scores exact
     c_.scale = c_.scale && *c_.scale < 0 ? -0.125 : 0.125;
   }
@@ -394,14 +393,15 @@ void Generator::fit() {
   }
 }
 
-/// Slopes whose products stay below about 16, for the longest distance there is.
+/// Slopes whose products stay below about 16 for the longest distance, or are whole numbers beside extreme scores.
 std::vector<double> Generator::slopes() {
   const auto near = static_cast<double>(c_.queries + 2 * c_.keys);
   const double distance = offsets_ == Offsets::far ? 0x1p31 : near;
   std::vector<double> slopes;
   for (std::int64_t h = 0; h < c_.heads; ++h) {
-    double slope = c_.values == Values::extreme ? static_cast<double>(random_.between(1, 2))
-                                                : std::ldexp(1.0, -static_cast<int>(h % 4)) * 16 / distance;
+    double slope = c_.values == Values::extreme && offsets_ != Offsets::far
+                       ? static_cast<double>(random_.between(1, 2))
+                       : std::ldexp(1.0, -static_cast<int>(h % 4)) * 16 / distance;
     if (slopes_ == Slopes::with_zero && h % 2 == 1) slope = 0;
     if (slopes_ == Slopes::negative && h % 2 == 0) slope = -slope;
     slopes.push_back(slope);
