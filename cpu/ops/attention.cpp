@@ -191,7 +191,7 @@ Status attention(const Context& context, const AttentionPlan& plan, const Attent
   const core::AttentionBackend* backend = nullptr;
   if (Status s = core::find_backend(context, &core::Backend::attention, "attention", backend); !s.ok()) return s;
   if (Status s = core::check_workspace(workspace, plan.workspace_bytes); !s.ok()) return s;
-  if (problem.batch == 0 || problem.heads == 0 || problem.queries == 0) return {};
+  if (core::has_no_rows(problem)) return {};
   return backend->run(problem, plan, workspace.data);
 }
 
