@@ -185,14 +185,13 @@ Status attention(const Context& context, const AttentionPlan& plan, const Attent
   AttentionProblem problem;
   if (Status s = make_problem(args, problem); !s.ok()) return s;
   Check check;
+  core::check_overlaps<AttentionPlan>(check, args, &workspace);
   core::check_plan(check, context, plan, args);
   if (!check.ok()) return check.status();
   const core::AttentionBackend* backend = nullptr;
   if (Status s = core::find_backend(context, &core::Backend::attention, "attention", backend); !s.ok()) return s;
   if (Status s = core::check_workspace(workspace, plan.workspace_bytes); !s.ok()) return s;
-  core::check_overlaps<AttentionPlan>(check, args, &workspace);
-  if (!check.ok()) return check.status();
-  if (problem.batch == 0 || problem.heads == 0 || problem.queries == 0) return {};
+  if (core::has_no_rows(problem)) return {};
   return backend->run(problem, plan, workspace.data);
 }
 

@@ -164,13 +164,14 @@ Status plan(const AttentionProblem& problem, const PlanHint& hint, AttentionPlan
                              hint.kernel, kName);
   }
   constexpr std::int64_t kMostKeys = std::int64_t{1} << 48;  // their scratch would not fit any address space
-  if (problem.keys > kMostKeys || problem.value_dim > kMostKeys) {
+  const bool no_rows = core::has_no_rows(problem);
+  if (!no_rows && (problem.keys > kMostKeys || problem.value_dim > kMostKeys)) {
     return core::make_status(StatusCode::kUnsupported,
                              "device reference needs scratch for Skv and Dv, at most 2^48 each");
   }
   plan.kernel = kName;
   plan.variant = name(problem.q.dtype);
-  plan.workspace_bytes = Scratch::bytes(problem);
+  plan.workspace_bytes = no_rows ? 0 : Scratch::bytes(problem);
   plan.tile_queries = 1;
   plan.splits = 1;
   std::snprintf(plan.reasons, sizeof plan.reasons,

@@ -52,6 +52,19 @@ TEST_P(AttentionCalls, OutHasTheSameBitsWithAndWithoutLseAndWeights) {
   }
 }
 
+TEST_P(AttentionCalls, WithoutRowsThereIsNoScratchHoweverManyKeys) {
+  static constexpr float kOne[8] = {1};
+  const ConstTensorView keys = view(kOne, {1, 1, 1, 8}).expand(2, std::int64_t{1} << 60);
+  const ConstTensorView no_rows = view(kOne, {1, 1, 0, 8});
+  AttentionArgs args{no_rows, keys, keys, view(static_cast<float*>(nullptr), {1, 1, 0, 8})};
+  AttentionPlan plan;
+  Status status = attention_plan(context_, args, plan);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(plan.workspace_bytes, 0U);
+  status = attention(context_, plan, args, {});
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
 TEST_P(AttentionCalls, APlanServesOtherPointersAndOtherValues) {
   AttentionProblemF32 first(kSizes);
   std::int32_t lengths[] = {9, 9};

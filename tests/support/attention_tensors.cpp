@@ -259,7 +259,7 @@ std::string AttentionTensors::damage(std::byte fill, bool extras_asked) const {
   for (const StridedTensor* tensor : inputs()) {
     const std::vector<std::byte>& before = snapshots_[n++];
     const GuardedBuffer& buffer = tensor->buffer();
-    if (before.size() != 0 && std::memcmp(before.data(), buffer.data(), before.size()) != 0) {
+    if (!before.empty() && std::memcmp(before.data(), buffer.data(), before.size()) != 0) {
       return tensor->name() + ", an input, was changed";
     }
     if (!buffer.guards_intact()) return tensor->name() + ", an input, was written outside its memory";

@@ -73,7 +73,7 @@ TEST_F(OutputFiles, AreWrittenThroughLinks) {
 }
 
 TEST_F(OutputFiles, ThatAreNoRegularFilesAreWrittenInto) {
-  succeed(attend({"--out", "/dev/null"}));
+  succeed(attend({"--out", "/dev/null", "--lse", "/dev/null"}));
   struct stat status {};
   ASSERT_EQ(stat("/dev/null", &status), 0);
   EXPECT_TRUE(S_ISCHR(status.st_mode));

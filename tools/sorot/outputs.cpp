@@ -166,7 +166,8 @@ void Outputs::claim(std::string_view option, const std::string& path) {
     }
   }
   for (const Target& other : targets_) {
-    if (same_entry(other.path, target.path)) refuse("{} is the same file as {}", target.name, other.name);
+    if (!target.direct && same_entry(other.path, target.path))
+      refuse("{} is the same file as {}", target.name, other.name);
   }
   targets_.push_back(std::move(target));
 }

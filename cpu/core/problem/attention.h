@@ -35,6 +35,9 @@ struct AttentionProblem {
   double softcap = 0;
 };
 
+/// No query row: nothing is computed, nothing written.
+inline bool has_no_rows(const AttentionProblem& p) noexcept { return p.batch == 0 || p.heads == 0 || p.queries == 0; }
+
 /// Keys of sequence b that are no padding. Reads kv_lengths: host memory only.
 inline std::int64_t key_count(const AttentionProblem& p, std::int64_t b) noexcept {
   if (p.kv_lengths.data == nullptr) return p.keys;
