@@ -291,10 +291,10 @@ TEST_P(AttentionCalls, FieldCase36AContextWithoutADeviceComputesNothing) {
 TEST_P(AttentionCalls, SixtyRandomCasesMatchTheOracle) {
   for (std::uint64_t index = 0; index < 60; ++index) {
     const AttentionCase c = generate_attention_case(1, index);
-    for (const AttentionCase& sibling : with_siblings(c)) {
+    for (const auto& [what, sibling] : with_siblings(c)) {
       const CaseResult result = run_case(context_, PreparedCase(sibling));
       if (!result.served) continue;
-      EXPECT_TRUE(result.passed()) << index << ": " << result.problem;
+      EXPECT_TRUE(result.passed()) << index << ": " << what << result.problem;
     }
     EXPECT_EQ(run_invalid(context_, c, static_cast<std::size_t>(c.invalid)), "") << index;
   }

@@ -76,14 +76,14 @@ bool Placement::operator==(const Placement& other) const {
   return place == other.place && (value == other.value || (std::isnan(value) && std::isnan(other.value)));
 }
 
-std::vector<AttentionCase> with_siblings(const AttentionCase& c) {
-  std::vector<AttentionCase> all{c};
-  if (c.simple >= 0) all.push_back(simple_sibling(c));
-  if (c.empty != EmptySize::none) all.push_back(emptied(c));
-  for (AttentionCase& sibling : all) {
-    sibling.simple = -1;
-    sibling.empty = EmptySize::none;
-    sibling.invalid = -1;
+std::vector<Sibling> with_siblings(const AttentionCase& c) {
+  std::vector<Sibling> all{{"", c}};
+  if (c.simple >= 0) all.push_back({"simple sibling: ", simple_sibling(c)});
+  if (c.empty != EmptySize::none) all.push_back({"empty sibling: ", emptied(c)});
+  for (Sibling& sibling : all) {
+    sibling.description.simple = -1;
+    sibling.description.empty = EmptySize::none;
+    sibling.description.invalid = -1;
   }
   return all;
 }

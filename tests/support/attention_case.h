@@ -111,8 +111,14 @@ struct AttentionCase {
   std::int32_t invalid = -1;          ///< with this mistake in its args (see invalid_args.h); -1: none
 };
 
-/// The case as it stands, then its simple and empty siblings, without siblings of their own.
-std::vector<AttentionCase> with_siblings(const AttentionCase& c);
+/// A case to run, without siblings of its own.
+struct Sibling {
+  std::string what;  ///< "" for the case itself, else a prefix for messages: "simple sibling: "
+  AttentionCase description;
+};
+
+/// The case as it stands, then its simple and its empty sibling.
+std::vector<Sibling> with_siblings(const AttentionCase& c);
 
 /// One JSON object; what has its default value is left out.
 std::string to_json(const AttentionCase& c);

@@ -478,7 +478,7 @@ bool leaves_a_number(const AttentionCase& c) {
 AttentionCase generate_attention_case(std::uint64_t seed, std::uint64_t index) {
   constexpr std::uint64_t kAttempts = 8;
   for (std::uint64_t attempt = 0; attempt + 1 < kAttempts; ++attempt) {
-    const AttentionCase c = Generator(seed, index, attempt).make();
+    AttentionCase c = Generator(seed, index, attempt).make();
     if (leaves_a_number(c)) return c;
   }
   return Generator(seed, index, kAttempts - 1).make();

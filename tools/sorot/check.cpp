@@ -171,9 +171,10 @@ class Checker {
       const AttentionCase c = source_.at(n);
       if (!options_.only.empty()) fmt::print("case {}: {}\n", source_.index(n), support::to_json(c));
       const std::vector<std::string> problems = check(c);
-      for (const std::string& problem : problems) {
+      if (!problems.empty()) {
         progress.clear();
-        fmt::print("FAILED case {}: {}; reproduce: {}\n", source_.index(n), problem, command(n));
+        const std::string more = problems.size() > 1 ? fmt::format(" (and {} more)", problems.size() - 1) : "";
+        fmt::print("FAILED case {}: {}{}; reproduce: {}\n", source_.index(n), problems.front(), more, command(n));
       }
       failed += problems.empty() ? 0 : 1;
       progress.step();
@@ -189,7 +190,7 @@ class Checker {
   /// All that is wrong with a case and its siblings, on every kernel.
   std::vector<std::string> check(const AttentionCase& c) {
     std::vector<std::string> problems;
-    for (const AttentionCase& sibling : support::with_siblings(c)) {
+    for (const auto& [what, sibling] : support::with_siblings(c)) {
       const PreparedCase prepared(sibling);
       bool served = false;
       for (const std::string& kernel : kernels_) {
@@ -201,7 +202,7 @@ class Checker {
         }
         if (!result.kernel.empty()) coverage_.count(result.kernel, result.variant, sibling.dtype, prepared.features);
         if (!result.passed()) {
-          problems.push_back(fmt::format("{} {}: {} (worst error {:.3g}, tolerance {:.3g})", kernel,
+          problems.push_back(fmt::format("{}{} {}: {} (worst error {:.3g}, tolerance {:.3g})", what, kernel,
                                          name(sibling.dtype), result.problem, result.error, result.tolerance));
         }
       }
@@ -209,7 +210,7 @@ class Checker {
         // The plan's own choice must be one of them.
         AttentionPlan plan;
         const Status status = attention_plan(context_, prepared.tensors.args(), plan);
-        if (!status.ok()) problems.push_back(fmt::format("no plan without a hint: {}", status.message()));
+        if (!status.ok()) problems.push_back(fmt::format("{}no plan without a hint: {}", what, status.message()));
       }
     }
     if (c.invalid >= 0) {
