@@ -34,13 +34,15 @@ AttentionCase simple_sibling(const AttentionCase& c) {
     }
   }
   simple.lse = random.chance(0.5);
+  if (random.chance(0.25)) simple.weights = c.dtype;
   const Layout heads_inner{Order::heads_inner, Twist::none, 0};
+  const Layout transposed{Order::transposed, Twist::none, 0};
   const Layout packed{Order::packed, Twist::none, 0};
   switch (c.simple % 5) {
-    case 1: simple.q = simple.k = simple.v = simple.out = heads_inner; break;
+    case 1: simple.q = simple.k = simple.v = simple.out = simple.weights_layout = heads_inner; break;
     case 2: simple.v = heads_inner; break;
     case 3: simple.q = simple.k = simple.v = packed; break;
-    case 4: simple.q = simple.k = simple.v = simple.out = {Order::transposed, Twist::none, 0}; break;
+    case 4: simple.q = simple.k = simple.v = simple.out = simple.weights_layout = transposed; break;
     default: break;
   }
   return simple;

@@ -5,8 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
+#include "tests/support/attention_tensors.h"
 #include "tests/support/invalid_args.h"
+#include "tests/support/oracle.h"
 #include "tests/support/random.h"
 
 namespace sorot::support {
@@ -65,11 +68,11 @@ enum class Category : std::uint64_t {
 
 class Generator {
  public:
-  Generator(std::uint64_t seed, std::uint64_t index)
+  Generator(std::uint64_t seed, std::uint64_t index, std::uint64_t attempt)
       : seed_(seed),
         dtype_number_(index % std::size(kDTypes)),
         n_(index / std::size(kDTypes)),
-        random_({seed, index, 0xCA5E}) {
+        random_({seed, index, attempt, 0xCA5E}) {
     c_.seed = random_.next();
     c_.dtype = kDTypes[dtype_number_];
   }
@@ -443,8 +446,42 @@ void Generator::choose_siblings() {
   c_.invalid = static_cast<std::int32_t>(n_ % invalid_args().size());
 }
 
+/// Whether some query attends a key and nothing it reads is bad: a case of NaN and empty rows alone shows little.
+bool leaves_a_number(const AttentionCase& c) {
+  const DenseAttention p = AttentionTensors(c).dense();
+  const std::vector<char> attended = attended_pairs(p);
+  const auto keys = static_cast<std::size_t>(p.keys);
+  const auto finite = [width = static_cast<std::size_t>(p.head_dim)](const std::vector<double>& rows, std::size_t row) {
+    return std::all_of(rows.begin() + static_cast<std::ptrdiff_t>(row * width),
+                       rows.begin() + static_cast<std::ptrdiff_t>((row + 1) * width),
+                       [](double x) { return std::isfinite(x); });
+  };
+  for (std::size_t row = 0; row < attended.size() / keys; ++row) {
+    const std::size_t head = row / static_cast<std::size_t>(p.queries);
+    const auto b = static_cast<std::int64_t>(head) / p.heads;
+    const auto h = static_cast<std::int64_t>(head) % p.heads;
+    const double sink = p.sinks.empty() ? 0 : p.sinks[static_cast<std::size_t>(h)];
+    bool good = finite(p.q, row) && sink < kInfinity;
+    bool any = false;
+    for (std::size_t j = 0; good && j < keys; ++j) {
+      if (attended[row * keys + j] == 0) continue;
+      any = true;
+      good = finite(p.k, p.kv_head(b, h) * keys + j) && (p.bias.empty() || std::isfinite(p.bias[row * keys + j]));
+    }
+    if (good && any) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-AttentionCase generate_attention_case(std::uint64_t seed, std::uint64_t index) { return Generator(seed, index).make(); }
+AttentionCase generate_attention_case(std::uint64_t seed, std::uint64_t index) {
+  constexpr std::uint64_t kAttempts = 8;
+  for (std::uint64_t attempt = 0; attempt + 1 < kAttempts; ++attempt) {
+    const AttentionCase c = Generator(seed, index, attempt).make();
+    if (leaves_a_number(c)) return c;
+  }
+  return Generator(seed, index, kAttempts - 1).make();
+}
 
 }  // namespace sorot::support

@@ -19,8 +19,10 @@ struct Seen {
   const AttentionTensors& tensors;
   const DenseAttention& p;
   const AttentionOracle& o;
-  bool numbers = false;    ///< some row's result is a softmax over keys
-  bool positions = false;  ///< something depends on where queries stand
+  DenseAttention frame;            ///< the problem without its q, k and v
+  std::vector<char> bad_k, bad_v;  ///< by row of k and v: holds a NaN (1), an infinity (2)
+  bool numbers = false;            ///< some row's result is a softmax over keys
+  bool positions = false;          ///< something depends on where queries stand
 
   std::size_t rows() const { return o.lse.kind.size(); }
   std::size_t keys() const { return static_cast<std::size_t>(p.keys); }
@@ -52,7 +54,7 @@ struct Seen {
   /// Whether other pairs would be attended after a change to the problem.
   template <class Change>
   bool hides(Change change) const {
-    DenseAttention changed = p;
+    DenseAttention changed = frame;
     change(changed);
     return attended_pairs(changed) != o.attended;
   }
@@ -63,10 +65,20 @@ struct Feature {
   std::function<bool(const Seen&)> holds;
 };
 
-bool any_is(const std::vector<double>& values, std::size_t row, std::size_t width, bool nan) {
-  const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row * width);
-  return std::any_of(begin, begin + static_cast<std::ptrdiff_t>(width),
-                     [&](double x) { return nan ? std::isnan(x) : std::isinf(x); });
+constexpr char kNaN = 1;
+constexpr char kInf = 2;
+
+/// Which kinds of non-finite numbers each row has.
+std::vector<char> bad_rows(const std::vector<double>& values, std::int64_t width) {
+  std::vector<char> bad;
+  for (auto row = values.begin(); row != values.end(); row += width) {
+    char kinds = 0;
+    for (auto x = row; x != row + width; ++x) {
+      if (!std::isfinite(*x)) kinds = static_cast<char>(kinds | (std::isnan(*x) ? kNaN : kInf));
+    }
+    bad.push_back(kinds);
+  }
+  return bad;
 }
 
 void add_sizes(std::vector<Feature>& list) {
@@ -250,16 +262,16 @@ void add_scores(std::vector<Feature>& list) {
 void add_placements(std::vector<Feature>& list) {
   for (const bool nan : {true, false}) {
     const std::string what = nan ? "NaN" : "Inf";
-    list.push_back({what + " in q", [nan](const Seen& s) {
-                      return s.any_pair(true, [&](std::size_t row, std::size_t) {
-                        return any_is(s.p.q, row, static_cast<std::size_t>(s.p.head_dim), nan);
-                      });
+    const char kind = nan ? kNaN : kInf;
+    list.push_back({what + " in q", [kind](const Seen& s) {
+                      const std::vector<char> bad_q = bad_rows(s.p.q, s.p.head_dim);
+                      return s.any_pair(true, [&](std::size_t row, std::size_t) { return (bad_q[row] & kind) != 0; });
                     }});
-    const auto in_key = [nan](const Seen& s, std::size_t row, std::size_t j) {
-      return any_is(s.p.k, s.key_row(row, j), static_cast<std::size_t>(s.p.head_dim), nan);
+    const auto in_key = [kind](const Seen& s, std::size_t row, std::size_t j) {
+      return (s.bad_k[s.key_row(row, j)] & kind) != 0;
     };
-    const auto in_value = [nan](const Seen& s, std::size_t row, std::size_t j) {
-      return any_is(s.p.v, s.key_row(row, j), static_cast<std::size_t>(s.p.value_dim), nan);
+    const auto in_value = [kind](const Seen& s, std::size_t row, std::size_t j) {
+      return (s.bad_v[s.key_row(row, j)] & kind) != 0;
     };
     list.push_back({what + " in a masked key", [=](const Seen& s) {
                       return s.any_pair(
@@ -403,7 +415,16 @@ const std::vector<std::string>& attention_features() {
 
 std::vector<std::size_t> features_of(const AttentionCase& c, const AttentionTensors& tensors,
                                      const DenseAttention& problem, const AttentionOracle& oracle) {
-  Seen seen{c, tensors, problem, oracle};
+  Seen seen{c,
+            tensors,
+            problem,
+            oracle,
+            problem,
+            bad_rows(problem.k, problem.head_dim),
+            bad_rows(problem.v, problem.value_dim)};
+  seen.frame.q.clear();
+  seen.frame.k.clear();
+  seen.frame.v.clear();
   seen.numbers = seen.any_row([&](std::size_t row) { return seen.ordinary(row); });
   seen.positions =
       seen.rows() > 0 && seen.keys() > 0 &&

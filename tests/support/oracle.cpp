@@ -53,10 +53,7 @@ Real within_range(const Real& x, DType dtype) {
 class Scores {
  public:
   explicit Scores(const DenseAttention& problem)
-      : p_(problem),
-        scale_(Real::of(0)),
-        plain_(std::all_of(p_.q.begin(), p_.q.end(), [](double x) { return std::isfinite(x); }) &&
-               std::all_of(p_.k.begin(), p_.k.end(), [](double x) { return std::isfinite(x); })) {
+      : p_(problem), scale_(Real::of(0)), q_finite_(finite_rows(p_.q)), k_finite_(finite_rows(p_.k)) {
     scale_.value =
         p_.scale ? static_cast<long double>(*p_.scale) : 1 / std::sqrt(static_cast<long double>(p_.head_dim));
   }
@@ -87,12 +84,21 @@ class Scores {
     return {Real::number, narrow};
   }
 
+  std::vector<char> finite_rows(const std::vector<double>& values) const {
+    std::vector<char> finite;
+    for (auto row = values.begin(); row != values.end(); row += p_.head_dim) {
+      finite.push_back(std::all_of(row, row + p_.head_dim, [](double x) { return std::isfinite(x); }) ? 1 : 0);
+    }
+    return finite;
+  }
+
   Real dot(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
     const auto size = static_cast<std::size_t>(p_.head_dim);
-    const double* q = p_.q.data() + p_.row(b, h, i) * size;
-    const double* k =
-        p_.k.data() + (p_.kv_head(b, h) * static_cast<std::size_t>(p_.keys) + static_cast<std::size_t>(j)) * size;
-    if (plain_) {
+    const std::size_t q_row = p_.row(b, h, i);
+    const std::size_t k_row = p_.kv_head(b, h) * static_cast<std::size_t>(p_.keys) + static_cast<std::size_t>(j);
+    const double* q = p_.q.data() + q_row * size;
+    const double* k = p_.k.data() + k_row * size;
+    if (q_finite_[q_row] != 0 && k_finite_[k_row] != 0) {
       long double sum = 0;
       for (std::size_t d = 0; d < size; ++d) sum += static_cast<long double>(q[d]) * static_cast<long double>(k[d]);
       return {Real::number, sum};
@@ -111,7 +117,7 @@ class Scores {
 
   const DenseAttention& p_;
   Real scale_;
-  bool plain_;
+  std::vector<char> q_finite_, k_finite_;
 };
 
 std::int64_t length_of(const DenseAttention& p, std::int64_t b) {

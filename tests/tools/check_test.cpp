@@ -1,0 +1,60 @@
+#include <string>
+
+#include "tests/tools/command_fixture.h"
+
+namespace sorot::tests {
+namespace {
+
+using CheckTest = CommandTest;
+
+bool ends_with_line(const std::string& text, const std::string& line) { return text.ends_with("\n" + line + "\n"); }
+
+TEST_F(CheckTest, PassesFewCasesAndOnlyPrintsTheGaps) {
+  const CommandResult result = run({"check", "--op", "attention", "--device", "reference", "--fuzz", "8", "--seed=3"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");  // the progress bar is for terminals
+  EXPECT_NE(result.out.find("gaps in coverage"), std::string::npos);
+  EXPECT_NE(result.out.find("attention_reference on reference: runs"), std::string::npos);
+  EXPECT_TRUE(ends_with_line(result.out, "8 passed, 0 failed")) << result.out;
+}
+
+TEST_F(CheckTest, BringsOneCaseBack) {
+  const CommandResult once = run({"check", "--seed", "3", "--only", "1234", "--kernel", "attention_reference"});
+  const CommandResult again = run({"check", "--fuzz", "5", "--only=1234", "--seed=3"});
+  EXPECT_EQ(once.exit_code, 0) << once.out << once.err;
+  EXPECT_TRUE(once.out.starts_with("case 1234: {\"seed\":")) << once.out;
+  EXPECT_TRUE(ends_with_line(once.out, "1 passed, 0 failed"));
+  EXPECT_EQ(once.out, again.out);
+}
+
+TEST_F(CheckTest, RunsCasesFromAFile) {
+  write("cases.json", R"([{"dtype": "bf16", "Sq": 3, "Skv": 4, "D": 8, "Dv": 8, "causal": true}, {"lse": true}])");
+  const CommandResult result = run({"check", "--cases", "cases.json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(ends_with_line(result.out, "2 passed, 0 failed")) << result.out;
+  const CommandResult one = run({"check", "--cases", "cases.json", "--only", "1"});
+  EXPECT_TRUE(ends_with_line(one.out, "1 passed, 0 failed")) << one.out;
+}
+
+TEST_F(CheckTest, RefusesBadOptionsAndFiles) {
+  refuse({"check", "--fuzz", "many"}, "--fuzz is 'many', expected a whole number");
+  refuse({"check", "--fuzz", "-1"}, "--fuzz is -1, expected 0 or more");
+  refuse({"check", "--seed", "x"}, "--seed is 'x'");
+  refuse({"check", "--only", "-3"}, "--only is -3");
+  refuse({"check", "--op", "convolution"}, "--op is 'convolution', expected attention");
+  refuse({"check", "--device", "abacus"}, "abacus");
+  refuse({"check", "--nonsense"}, "--nonsense");
+  refuse({"check", "--cases", "missing.json"}, "--cases 'missing.json' cannot be read");
+  write("cases.json", "[{\"dtype\": \"f8\"}]");
+  refuse({"check", "--cases", "cases.json"}, "case 0.dtype is \"f8\", expected one of");
+  write("cases.json", "[{}]");
+  refuse({"check", "--cases", "cases.json", "--only", "1"}, "--only is 1, expected below 1");
+}
+
+TEST_F(CheckTest, SaysWhatADeviceLacks) {
+  refuse({"check", "--device", "reference", "--kernel", "attention_sm80"},
+         "device reference has no attention kernel 'attention_sm80', only attention_reference", 3);
+}
+
+}  // namespace
+}  // namespace sorot::tests
