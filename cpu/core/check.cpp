@@ -104,9 +104,10 @@ void Check::dtype_is(const char* name, const ConstTensorView& view, std::initial
   if (!ok() || std::find(accepted.begin(), accepted.end(), view.dtype) != accepted.end()) return;
   char expected[64] = "";
   std::size_t used = 0;
-  for (const DType dtype : accepted) {
+  for (const DType* dtype = accepted.begin(); dtype != accepted.end(); ++dtype) {
+    if (std::find(accepted.begin(), dtype, *dtype) != dtype) continue;  // "f32 or f32" where two types coincide
     const int n =
-        std::snprintf(expected + used, sizeof expected - used, "%s%s", used == 0 ? "" : " or ", sorot::name(dtype));
+        std::snprintf(expected + used, sizeof expected - used, "%s%s", used == 0 ? "" : " or ", sorot::name(*dtype));
     used = std::min(used + static_cast<std::size_t>(n), sizeof expected - 1);
   }
   require(false, "%s has dtype %s, expected %s", name, sorot::name(view.dtype), expected);

@@ -47,6 +47,19 @@ void check_overlaps(Check& check, const Args& args, const Workspace* workspace) 
   require_disjoint(check, ranges, count);
 }
 
+inline void refuse_field(Check& check, const char* name, std::uint64_t) noexcept {
+  check.require(false, "%s has another value than the plan was made for; only data pointers may differ", name);
+}
+
+inline void refuse_field(Check& check, const char* name, const ConstTensorView& view) noexcept {
+  if (absent(view)) {
+    check.require(false, "%s is absent, but the plan was made with it; only data pointers may differ", name);
+  } else {
+    check.require(false, "%s is %s %s with strides %s, not what the plan was made for; only data pointers may differ",
+                  name, sorot::name(view.dtype), ShapeText(view).text, ShapeText(view.strides, view.rank).text);
+  }
+}
+
 /// The plan was made on this device for args that differ only in data.
 template <class Plan, class Args>
 void check_plan(Check& check, const Context& context, const Plan& plan, const Args& args) noexcept {
@@ -56,9 +69,8 @@ void check_plan(Check& check, const Context& context, const Plan& plan, const Ar
                 plan.device, context.device_name());
   const typename Plan::Key key = make_key<Plan>(args);
   std::size_t i = 0;
-  for_each_field(args, [&](const char* name, const auto&) {
-    check.require(key.fields[i] == plan.key.fields[i],
-                  "%s is not what the plan was made for; only data pointers may differ from the planned args", name);
+  for_each_field(args, [&](const char* name, const auto& field) {
+    if (key.fields[i] != plan.key.fields[i]) refuse_field(check, name, field);
     check.require(key.alignment[i] >= plan.key.alignment[i], "%s has data aligned to %d bytes, expected %d as planned",
                   name, 1 << key.alignment[i], 1 << plan.key.alignment[i]);
     ++i;

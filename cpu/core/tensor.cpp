@@ -5,6 +5,15 @@
 namespace sorot::inline v0 {
 namespace {
 
+constexpr char kBadRank[] = "the rank is not in 0..4";
+
+/// False for a view that no operation can read: one that is invalid already, or whose rank was set by hand.
+template <class Void>
+bool usable(const BasicTensorView<Void>& view) {
+  return view.invalid == nullptr && view.rank >= 0 && view.rank <= kMaxRank;
+}
+
+/// What is invalid already keeps its first reason.
 template <class View>
 View refuse(View view, const char* why) {
   if (view.invalid == nullptr) view.invalid = why;
@@ -48,12 +57,14 @@ bool reshape_strides(const BasicTensorView<Void>& from, BasicTensorView<Void>& t
     for (;;) {
       if (new_count < old_count) {
         if (new_dim < 0) return false;
-        to.strides[new_dim] = stride * new_count;
+        if (__builtin_mul_overflow(stride, new_count, &to.strides[new_dim])) return false;
         new_count *= to.shape[new_dim--];
       } else if (old_count < new_count) {
         int outer = old_dim - 1;
         while (outer >= 0 && from.shape[outer] == 1) --outer;
-        if (outer < 0 || from.strides[outer] != stride * old_count) return false;
+        std::int64_t contiguous;
+        if (__builtin_mul_overflow(stride, old_count, &contiguous)) return false;
+        if (outer < 0 || from.strides[outer] != contiguous) return false;
         old_count *= from.shape[outer];
         old_dim = outer;
       } else {
@@ -72,7 +83,7 @@ BasicTensorView<Void>::BasicTensorView(Void* pointer, DType type, const std::int
                                        std::int32_t count) noexcept
     : data(pointer), dtype(type) {
   if (count < 0 || count > kMaxRank) {
-    invalid = "the rank is not in 0..4";
+    invalid = kBadRank;
     return;
   }
   rank = count;
@@ -86,7 +97,7 @@ BasicTensorView<Void>::BasicTensorView(Void* pointer, DType type, const std::int
 
 template <class Void>
 BasicTensorView<Void> BasicTensorView<Void>::permute(std::initializer_list<int> order) const noexcept {
-  if (invalid != nullptr) return *this;
+  if (!usable(*this)) return refuse(*this, kBadRank);
   if (static_cast<std::int32_t>(order.size()) != rank) return refuse(*this, "permute: order has another rank");
   BasicTensorView result = *this;
   unsigned seen = 0;
@@ -105,7 +116,7 @@ BasicTensorView<Void> BasicTensorView<Void>::permute(std::initializer_list<int> 
 
 template <class Void>
 BasicTensorView<Void> BasicTensorView<Void>::slice(int dim, std::int64_t begin, std::int64_t end) const noexcept {
-  if (invalid != nullptr) return *this;
+  if (!usable(*this)) return refuse(*this, kBadRank);
   if (dim < 0 || dim >= rank) return refuse(*this, "slice: no such dimension");
   if (begin < 0 || end < begin || end > shape[dim]) return refuse(*this, "slice: not 0 <= begin <= end <= size");
   BasicTensorView result = *this;
@@ -116,7 +127,7 @@ BasicTensorView<Void> BasicTensorView<Void>::slice(int dim, std::int64_t begin, 
 
 template <class Void>
 BasicTensorView<Void> BasicTensorView<Void>::expand(int dim, std::int64_t size) const noexcept {
-  if (invalid != nullptr) return *this;
+  if (!usable(*this)) return refuse(*this, kBadRank);
   if (dim < 0 || dim >= rank) return refuse(*this, "expand: no such dimension");
   if (shape[dim] != 1) return refuse(*this, "expand: the dimension's size is not 1");
   if (size < 0) return refuse(*this, "expand: negative size");
@@ -128,7 +139,7 @@ BasicTensorView<Void> BasicTensorView<Void>::expand(int dim, std::int64_t size) 
 
 template <class Void>
 BasicTensorView<Void> BasicTensorView<Void>::reshape(std::initializer_list<std::int64_t> new_shape) const noexcept {
-  if (invalid != nullptr) return *this;
+  if (!usable(*this)) return refuse(*this, kBadRank);
   const auto new_rank = static_cast<std::int32_t>(new_shape.size());
   BasicTensorView result(data, dtype, new_shape.begin(), new_rank);  // row-major, right where nothing is to be laid out
   if (result.invalid != nullptr) return refuse(*this, "reshape: the new rank is not in 0..4");
@@ -149,7 +160,7 @@ BasicTensorView<Void> BasicTensorView<Void>::reshape(std::initializer_list<std::
 
 template <class Void>
 BasicTensorView<Void> BasicTensorView<Void>::with_strides(std::initializer_list<std::int64_t> steps) const noexcept {
-  if (invalid != nullptr) return *this;
+  if (!usable(*this)) return refuse(*this, kBadRank);
   if (static_cast<std::int32_t>(steps.size()) != rank) return refuse(*this, "with_strides: not one stride a dimension");
   BasicTensorView result = *this;
   int d = 0;

@@ -186,10 +186,11 @@ Status attention(const Context& context, const AttentionPlan& plan, const Attent
   if (Status s = make_problem(args, problem); !s.ok()) return s;
   Check check;
   core::check_overlaps<AttentionPlan>(check, args, &workspace);
-  core::check_plan(check, context, plan, args);
   if (!check.ok()) return check.status();
   const core::AttentionBackend* backend = nullptr;
   if (Status s = core::find_backend(context, &core::Backend::attention, "attention", backend); !s.ok()) return s;
+  core::check_plan(check, context, plan, args);
+  if (!check.ok()) return check.status();
   if (Status s = core::check_workspace(workspace, plan.workspace_bytes); !s.ok()) return s;
   if (core::has_no_rows(problem)) return {};
   return backend->run(problem, plan, workspace.data);

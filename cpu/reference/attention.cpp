@@ -31,7 +31,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 /// One key that the current row attends.
 struct Attended {
   std::int64_t key;
-  double score;  ///< then exp(score - m), then the weight
+  double score;  ///< then exp(score - m), then the weight exp(score - m) / Z
 };
 
 /// The current row: query i of head h in sequence b.
@@ -85,29 +85,25 @@ Score score(const AttentionProblem& p, const Row& row, std::int64_t j) {
   return s;
 }
 
-/// out, lse and weights of a row whose attended keys are known.
+/// out, from the weights of the attended keys. Weights come first: a sum of exp(s - m) * v could leave the range of v.
+/// Without a key out is `start`.
 template <class T>
-void finish_row(const AttentionProblem& p, const Row& row, const Scratch& scratch, std::int64_t count, double m,
-                double z, bool empty) {
-  for (std::int64_t d = 0; d < p.value_dim; ++d) scratch.sums[d] = 0;
-  if (!empty) {
-    for (std::int64_t a = 0; a < count; ++a) {
-      const T* v = static_cast<const T*>(p.v.data) + offset(p.v, row.b, row.kv_head, scratch.attended[a].key);
-      for (std::int64_t d = 0; d < p.value_dim; ++d) {
-        scratch.sums[d] += scratch.attended[a].score * static_cast<double>(v[d * p.v.strides[3]]);
-      }
+void write_out(const AttentionProblem& p, const Row& row, const Scratch& scratch, std::int64_t count, double start) {
+  for (std::int64_t d = 0; d < p.value_dim; ++d) scratch.sums[d] = start;
+  for (std::int64_t a = 0; a < count; ++a) {
+    const T* v = static_cast<const T*>(p.v.data) + offset(p.v, row.b, row.kv_head, scratch.attended[a].key);
+    for (std::int64_t d = 0; d < p.value_dim; ++d) {
+      scratch.sums[d] += scratch.attended[a].score * static_cast<double>(v[d * p.v.strides[3]]);
     }
   }
-  for (std::int64_t d = 0; d < p.value_dim; ++d) {
-    store(p.out, offset(p.out, row.b, row.h, row.i, d), empty ? 0.0 : scratch.sums[d] / z);
-  }
-  if (p.lse.data != nullptr) store(p.lse, offset(p.lse, row.b, row.h, row.i), empty ? row.sink : m + std::log(z));
-  if (p.weights.data != nullptr) {
-    for (std::int64_t j = 0; j < p.keys; ++j) store(p.weights, offset(p.weights, row.b, row.h, row.i, j), 0.0);
-    for (std::int64_t a = 0; a < count; ++a) {
-      const double weight = empty ? 0.0 : scratch.attended[a].score / z;
-      store(p.weights, offset(p.weights, row.b, row.h, row.i, scratch.attended[a].key), weight);
-    }
+  for (std::int64_t d = 0; d < p.value_dim; ++d) store(p.out, offset(p.out, row.b, row.h, row.i, d), scratch.sums[d]);
+}
+
+void write_weights(const AttentionProblem& p, const Row& row, const Scratch& scratch, std::int64_t count) {
+  for (std::int64_t j = 0; j < p.keys; ++j) store(p.weights, offset(p.weights, row.b, row.h, row.i, j), 0.0);
+  for (std::int64_t a = 0; a < count; ++a) {
+    const Attended& attended = scratch.attended[a];
+    store(p.weights, offset(p.weights, row.b, row.h, row.i, attended.key), attended.score);
   }
 }
 
@@ -125,16 +121,20 @@ void attend_row(const AttentionProblem& p, const Row& row, const Scratch& scratc
     highest = std::fmax(highest, s);
   }
 
-  const bool empty = highest == -kInfinity && !poisoned;
-  const double m = poisoned ? kNaN : std::fmax(highest, row.sink);
-  double z = std::exp(row.sink - m);
-  if (!empty) {
-    for (std::int64_t a = 0; a < count; ++a) {
-      scratch.attended[a].score = std::exp(scratch.attended[a].score - m);
-      z += scratch.attended[a].score;
-    }
+  double lse = row.sink;
+  if (highest == -kInfinity && !poisoned) {
+    count = 0;  // an empty row attends nothing
+  } else {
+    const double m = poisoned ? kNaN : std::fmax(highest, row.sink);
+    double z = std::exp(row.sink - m);
+    for (std::int64_t a = 0; a < count; ++a) z += scratch.attended[a].score = std::exp(scratch.attended[a].score - m);
+    for (std::int64_t a = 0; a < count; ++a) scratch.attended[a].score /= z;
+    lse = m + std::log(z);
   }
-  finish_row<T>(p, row, scratch, count, m, z, empty);
+
+  write_out<T>(p, row, scratch, count, poisoned ? kNaN : 0);  // a bad sink poisons a row without a key, too
+  if (p.lse.data != nullptr) store(p.lse, offset(p.lse, row.b, row.h, row.i), lse);
+  if (p.weights.data != nullptr) write_weights(p, row, scratch, count);
 }
 
 template <class T>
@@ -167,7 +167,8 @@ Status plan(const AttentionProblem& problem, const PlanHint& hint, AttentionPlan
   const bool no_rows = core::has_no_rows(problem);
   if (!no_rows && (problem.keys > kMostKeys || problem.value_dim > kMostKeys)) {
     return core::make_status(StatusCode::kUnsupported,
-                             "device reference needs scratch for Skv and Dv, at most 2^48 each");
+                             "device reference has no scratch for Skv %lld and Dv %lld, only for at most 2^48 each",
+                             static_cast<long long>(problem.keys), static_cast<long long>(problem.value_dim));
   }
   plan.kernel = kName;
   plan.variant = name(problem.q.dtype);

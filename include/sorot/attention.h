@@ -28,8 +28,9 @@
 /// A NaN or +inf score (or sink) makes the row's out, lse and attended weights NaN; an attended non-finite v[j,d]
 /// makes out[i,d] non-finite.
 ///
-/// Query head h reads kv head h / (H / Hkv). Arithmetic is f32 (f64 for f64 tensors); results are rounded once, to
-/// nearest even. Every element of out, lse and weights is written, and nothing else.
+/// Query head h reads kv head h / (H / Hkv). Arithmetic is f32 (f64 for f64 tensors): q . k and s are f32 numbers, and
+/// what leaves their range is an infinity. Results are rounded once, to nearest even. Every element of out, lse and
+/// weights is written, and nothing else.
 namespace sorot {
 inline namespace v0 {
 

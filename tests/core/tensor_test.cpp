@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <numeric>
 #include <type_traits>
 #include <vector>
@@ -147,6 +148,26 @@ TEST(TensorView, ReshapeRefusesOtherCountsAndRanks) {
   expect_layout(view(x, {0, 4}).reshape({2, 0}), {2, 0}, {1, 1});
   const std::int64_t huge = std::int64_t{1} << 40;
   EXPECT_NE(view(x, {1, 1}).expand(0, huge).expand(1, huge).reshape({huge, huge, 1}).invalid, nullptr);
+}
+
+TEST(TensorView, OperationsSurviveAbsurdStridesAndRanks) {
+  float x[24];
+  for (const std::int64_t stride :
+       {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {
+    const auto t = view(x, {4, 6}).with_strides({stride, stride});
+    EXPECT_NE(t.reshape({24}).invalid, nullptr);
+    EXPECT_NE(t.reshape({4, 2, 3}).invalid, nullptr);
+    EXPECT_NE(t.reshape({2, 2, 2, 3}).invalid, nullptr);
+  }
+  for (const int rank : {-1, 5, 100}) {
+    auto t = view(x, {4, 6});
+    t.rank = rank;
+    EXPECT_NE(t.permute({0, 1}).invalid, nullptr);
+    EXPECT_NE(t.slice(0, 0, 1).invalid, nullptr);
+    EXPECT_NE(t.expand(0, 1).invalid, nullptr);
+    EXPECT_NE(t.reshape({24}).invalid, nullptr);
+    EXPECT_NE(t.with_strides({1, 1}).invalid, nullptr);
+  }
 }
 
 }  // namespace

@@ -79,6 +79,13 @@ TEST_P(AttentionCalls, APlanServesOtherPointersAndOtherValues) {
   EXPECT_EQ(judge_call(second.args).what, "");
 }
 
+TEST_P(AttentionCalls, AContextThatLostItsDeviceAnswersNoDeviceEvenWithAPlan) {
+  AttentionProblemF32 p(kSizes);
+  const Planned planned(context_, p.args);
+  const Status status = attention(Context(), planned.plan, p.args, planned.workspace());
+  EXPECT_EQ(status.code(), StatusCode::kNoDevice) << status.message();
+}
+
 TEST_P(AttentionCalls, APlanRefusesArgsThatDifferInAnyField) {
   using A = AttentionArgs;
   static constexpr std::int32_t kNumbers[] = {1, 2, 3, 4};

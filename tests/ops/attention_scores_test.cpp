@@ -218,6 +218,24 @@ TEST_P(AttentionScores, SinksOnEmptyAndPoisonedRows) {
   }
 }
 
+/// The weighted sum of values near the largest number is a number: weights first, then the sum.
+TEST_P(AttentionScores, TheLargestValuesDoNotOverflow) {
+  AttentionProblemF32 p({1, 1, 1, 1, 3, 1, 2});
+  for (float& v : p.v_data) v = 3.4e38F;
+  expect_oracle(p);
+  EXPECT_TRUE(std::isfinite(p.out(0, 0, 0, 0)));
+
+  const double q[] = {1};
+  const double k[] = {1, 1, 1};
+  const double v[] = {1.7e308, 1.7e308, 1.7e308};
+  double out[1];
+  const Status status = plan_and_run(
+      context_, {view(q, {1, 1, 1, 1}), view(k, {1, 1, 3, 1}), view(v, {1, 1, 3, 1}), view(out, {1, 1, 1, 1})});
+  if (status.code() == StatusCode::kUnsupported) return;  // f64 is not every device's
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_NEAR(out[0] / 1.7e308, 1, 1e-15);
+}
+
 TEST_P(AttentionScores, AllScoresMinusInfinityIsAnEmptyRowWhateverVHolds) {
   AttentionProblemF32 p({1, 1, 1, 1, 2, 1, 2});
   p.q_data = {1};
