@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -296,6 +297,15 @@ void check_sizes(const AttentionCase& c, const std::string& where) {
   const double pairs = static_cast<double>(c.batch * c.heads) * static_cast<double>(c.queries * c.keys);
   if (pairs > 1e9)
     throw std::runtime_error(fmt::format("{}: {:.3g} query-key pairs, expected at most 1e9", where, pairs));
+  const std::int64_t rows = std::max(c.heads * c.queries, c.kv_heads * c.keys);
+  const double elements =
+      static_cast<double>(c.batch) * static_cast<double>(rows) * static_cast<double>(std::max(c.head_dim, c.value_dim));
+  if (elements > 1e8) {
+    throw std::runtime_error(fmt::format("{}: {:.3g} elements in a tensor, expected at most 1e8", where, elements));
+  }
+  for (const DType dtype : {c.dtype, c.bias.dtype}) {
+    if (dtype == DType::none) throw std::runtime_error(where + ": dtype is none, expected f64, f32, f16 or bf16");
+  }
   if (c.head_dim < 1 || c.value_dim < 1 || (c.heads > 0 && (c.kv_heads < 1 || c.heads % c.kv_heads != 0))) {
     throw std::runtime_error(fmt::format("{}: D {}, Dv {}, H {}, Hkv {}: expected D, Dv >= 1 and H a multiple of Hkv",
                                          where, c.head_dim, c.value_dim, c.heads, c.kv_heads));

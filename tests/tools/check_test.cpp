@@ -38,13 +38,22 @@ TEST_F(CheckTest, RunsCasesFromAFile) {
 
 TEST_F(CheckTest, RefusesBadOptionsAndFiles) {
   refuse({"check", "--fuzz", "many"}, "--fuzz is 'many', expected a whole number");
-  refuse({"check", "--fuzz", "-1"}, "--fuzz is -1, expected 0 or more");
+  refuse({"check", "--fuzz", "-1"}, "--fuzz is -1, expected 0..");
   refuse({"check", "--seed", "x"}, "--seed is 'x'");
   refuse({"check", "--only", "-3"}, "--only is -3");
   refuse({"check", "--op", "convolution"}, "--op is 'convolution', expected attention");
   refuse({"check", "--device", "abacus"}, "abacus");
   refuse({"check", "--nonsense"}, "--nonsense");
   refuse({"check", "--cases", "missing.json"}, "--cases 'missing.json' cannot be read");
+  refuse({"check", "--fuzz", "9000000000000000000"}, "--fuzz is 9000000000000000000, expected 0..");
+  refuse({"check", "--cases", "."}, "--cases '.' cannot be read, expected a JSON file");
+  refuse({"check", "--cases", "/dev/zero"}, "--cases '/dev/zero' cannot be read");
+  write("cases.json", "[{}, {\"softcap\": -1}]");
+  refuse({"check", "--cases", "cases.json"}, "case 1: softcap is -1, expected");
+  write("cases.json", "[{\"dtype\": \"none\"}]");
+  refuse({"check", "--cases", "cases.json"}, "case 0: dtype is none, expected f64");
+  write("cases.json", R"([{"H": 0, "Hkv": 1048576, "Skv": 1048576}])");
+  refuse({"check", "--cases", "cases.json"}, "elements in a tensor, expected at most");
   write("cases.json", "[{\"dtype\": \"f8\"}]");
   refuse({"check", "--cases", "cases.json"}, "case 0.dtype is \"f8\", expected one of");
   write("cases.json", "[{}]");
