@@ -3,6 +3,7 @@
 # heatmap of all heads whose path is the last line. Takes no arguments.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+(($# == 0)) || { echo "demo.sh takes no arguments, but got: $*" >&2 && exit 2; }
 
 quietly() {
   local output
@@ -13,7 +14,7 @@ quietly() {
 }
 
 tools/setup.sh
-echo "Building sorot ..." >&2
-quietly cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DPython3_EXECUTABLE="$PWD/.venv/bin/python"
-quietly cmake --build build --target sorot_command -j "$(nproc)"
+echo "Building sorot (a minute or two, if nothing is built yet) ..." >&2
+quietly cmake --preset default -DPython3_EXECUTABLE="$PWD/.venv/bin/python"
+quietly cmake --build --preset default --target sorot_command -j "$(nproc)"
 exec .venv/bin/python tools/demo.py --sorot build/sorot --out build/demo

@@ -15,4 +15,5 @@ esac
 version=$(clang-format --version)
 [[ $version == *"version 14."* ]] || { echo "format.sh: needs clang-format 14, found: $version" >&2 && exit 2; }
 
-git ls-files -z --cached --others --exclude-standard '*.h' '*.cpp' '*.cuh' '*.cu' | xargs -0 -r clang-format "${action[@]}"
+git ls-files -z --cached --others --exclude-standard '*.h' '*.cpp' '*.cuh' '*.cu' | xargs -0 -r clang-format "${action[@]}" ||
+  { echo "format.sh: tools/format.sh mends this" >&2 && exit 1; }

@@ -55,7 +55,7 @@ FORBIDDEN_IN_LIBRARY = {
     r"\bthrow\b|\btry\b|\bcatch\b|\bstd::(current|rethrow)_exception\b": "no exceptions: return a Status",
     r"\b(abort|exit|_Exit|quick_exit|terminate)\s*\(": "never ends the process: return a Status",
     r"\bassert\s*\(": "no assert: check in the front door, or static_assert",
-    r"\b(f|v|vf)?printf\s*\(|\bf?put[sc]\s*\(|\bputchar\s*\(|\bperror\s*\(|\bstd::(cout|cerr|clog)\b": "prints nothing",
+    r"\b(f|v|vf)?printf\s*\(|\bf?put[sc]\s*\(|\bputchar\s*\(|\bperror\s*\(|\bstd::(cout|cerr|clog)\b": "the library prints nothing",
     r"\b(secure_)?getenv\s*\(|\bsetenv\s*\(": "reads no environment",
     r"\bcall_once\b|\bonce_flag\b": "no once-flags: state belongs to a Context",
     r"\bthread_local\b": "no state of a thread: state belongs to a Context",
@@ -263,13 +263,16 @@ def files_of_checkout():
 
 
 def main(arguments):
+    if any(not pathlib.Path(a).is_file() for a in arguments):
+        print(__doc__.strip() + "\n\nUsage: lint.py [FILE...]   (default: the whole checkout)")
+        return 0 if "--help" in arguments else 2
     paths = [str(pathlib.Path(a).resolve().relative_to(ROOT)) for a in arguments] or files_of_checkout()
     contents = {path: (ROOT / path).read_bytes() for path in paths}
     files = {path: data.decode("utf-8", errors="replace") for path, data in contents.items() if b"\0" not in data}
     findings = check(files, whole_tree=not arguments)
     for path, number, rule, message in findings:
         print(f"{path}:{number}: {message} [{rule}]")
-    print(f"{len(files)} files, {len(findings)} findings")
+    print(f"{len(files)} files, {len(findings)} finding(s)")
     return 1 if findings else 0
 
 

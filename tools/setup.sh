@@ -3,6 +3,7 @@
 # packages in .venv at the repository root. For Debian 12, as root or with sudo. Quick when nothing is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+(($# == 0)) || { echo "setup.sh takes no arguments, but got: $*" >&2 && exit 2; }
 
 packages=(
   g++ cmake ninja-build pkg-config git                                     # to build

@@ -119,7 +119,7 @@ void Check::shape_is(const char* name, const ConstTensorView& view, std::initial
   const bool equal =
       static_cast<std::size_t>(view.rank) == shape.size() && std::equal(shape.begin(), shape.end(), view.shape);
   if (equal) return;
-  require(false, "%s has shape %s, expected %s %s", name, ShapeText(view).text, meaning, ShapeText(shape).text);
+  require(false, "%s has shape %s, expected %s = %s", name, ShapeText(view).text, meaning, ShapeText(shape).text);
 }
 
 void Check::broadcasts_to(const char* name, const ConstTensorView& view, std::initializer_list<std::int64_t> shape,
@@ -131,7 +131,7 @@ void Check::broadcasts_to(const char* name, const ConstTensorView& view, std::in
     fits = view.shape[d] == 1 || view.shape[d] == shape.begin()[missing + d];
   }
   if (fits) return;
-  require(false, "%s has shape %s, expected one that broadcasts to %s %s", name, ShapeText(view).text, meaning,
+  require(false, "%s has shape %s, expected one that broadcasts to %s = %s", name, ShapeText(view).text, meaning,
           ShapeText(shape).text);
 }
 

@@ -48,14 +48,17 @@ void check_overlaps(Check& check, const Args& args, const Workspace* workspace) 
 }
 
 inline void refuse_field(Check& check, const char* name, std::uint64_t) noexcept {
-  check.require(false, "%s has another value than the plan was made for; only data pointers may differ", name);
+  check.require(false, "%s is not what the plan was made for; only data pointers may differ, so make a new plan", name);
 }
 
 inline void refuse_field(Check& check, const char* name, const ConstTensorView& view) noexcept {
   if (absent(view)) {
-    check.require(false, "%s is absent, but the plan was made with it; only data pointers may differ", name);
+    check.require(
+        false, "%s is absent, but the plan was made with it; only data pointers may differ, so make a new plan", name);
   } else {
-    check.require(false, "%s is %s %s with strides %s, not what the plan was made for; only data pointers may differ",
+    check.require(false,
+                  "%s is %s %s with strides %s, not what the plan was made for; only data "
+                  "pointers may differ, so make a new plan",
                   name, sorot::name(view.dtype), ShapeText(view).text, ShapeText(view.strides, view.rank).text);
   }
 }
@@ -63,7 +66,7 @@ inline void refuse_field(Check& check, const char* name, const ConstTensorView& 
 /// The plan was made on this device for args that differ only in data.
 template <class Plan, class Args>
 void check_plan(Check& check, const Context& context, const Plan& plan, const Args& args) noexcept {
-  check.require(plan.kernel != nullptr, "plan is empty: it is made by the operator's _plan function");
+  check.require(plan.kernel != nullptr, "plan is empty: make it first (attention_plan and its like)");
   if (!check.ok()) return;
   check.require(std::strcmp(plan.device, context.device_name()) == 0, "plan was made for device %s, not for %s",
                 plan.device, context.device_name());

@@ -5,7 +5,7 @@
 namespace sorot::inline v0 {
 namespace {
 
-constexpr char kBadRank[] = "the rank is not in 0..4";
+constexpr char kBadRank[] = "a view has at most 4 dimensions";
 
 /// False for a view that no operation can read: one that is invalid already, or whose rank was set by hand.
 template <class Void>

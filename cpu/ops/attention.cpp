@@ -73,8 +73,11 @@ void check_qkv_out(Check& check, const AttentionArgs& args, AttentionProblem& p)
   if (p.value_dim == 0) check.require(false, "v has shape %s, expected Dv >= 1", core::ShapeText(args.v).text);
   check.require(p.kv_heads > 0 || p.heads == 0, "%lld query heads have 0 kv heads to read, expected at least 1",
                 static_cast<long long>(p.heads));
-  check.require(p.kv_heads == 0 || p.heads % p.kv_heads == 0, "%lld query heads are not a multiple of %lld kv heads",
-                static_cast<long long>(p.heads), static_cast<long long>(p.kv_heads));
+  if (p.kv_heads > 0 && p.heads % p.kv_heads != 0) {
+    check.require(false, "%lld query heads are not a multiple of %lld kv heads: q has shape %s [B, H, Sq, D], k %s",
+                  static_cast<long long>(p.heads), static_cast<long long>(p.kv_heads), core::ShapeText(args.q).text,
+                  core::ShapeText(args.k).text);
+  }
   check.shape_is("k", args.k, {p.batch, p.kv_heads, p.keys, p.head_dim}, "[B, Hkv, Skv, D]");
   check.shape_is("v", args.v, {p.batch, p.kv_heads, p.keys, p.value_dim}, "[B, Hkv, Skv, Dv]");
   check.shape_is("out", args.out, {p.batch, p.heads, p.queries, p.value_dim}, "[B, H, Sq, Dv]");

@@ -77,7 +77,8 @@ struct AttentionArgs {
 inline constexpr int kAttentionFields = 17;
 
 /// What attention_plan decided. Plain data: copy it, keep it. It serves every call whose args differ from the
-/// planned ones only in data pointers (at least as aligned, up to 16 bytes) and in what they point at.
+/// planned ones only in data pointers (at least as aligned, up to 16 bytes) and in what they point at: lengths and
+/// offsets may change from call to call, shapes, strides and options may not.
 struct AttentionPlan {
   const char* kernel = nullptr;     ///< static text: "attention_reference"; null in an empty plan
   const char* variant = nullptr;    ///< static text: the instantiation, "f32"

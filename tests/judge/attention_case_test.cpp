@@ -41,7 +41,7 @@ TEST(AttentionCase, RefusesWhatItDoesNotUnderstand) {
   EXPECT_NE(refusal("{"), "accepted");
   EXPECT_NE(refusal("{}"), "accepted");
   EXPECT_NE(refusal("[3]"), "accepted");
-  EXPECT_EQ(refusal("[{\"Sk\": 3}]"), "case 0: has no field 'Sk'");
+  EXPECT_EQ(refusal("[{\"Sk\": 3}]"), "case 0: has the unknown field 'Sk'");
   EXPECT_NE(refusal("[{}, {\"dtype\": \"f8\"}]").find("case 1.dtype is \"f8\", expected one of"), std::string::npos);
   EXPECT_NE(refusal("[{\"Sq\": 1.5}]").find("1.5"), std::string::npos);
   EXPECT_NE(refusal("[{\"Sq\": -1}]").find("-1"), std::string::npos);

@@ -289,7 +289,8 @@ TEST_P(AttentionValidation, FieldCase35ABadGroupIsAStatus) {
   AttentionProblemF32 p({1, 5, 2, 1, 1, 1, 1});
   const Status status = p.run(context_);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_STREQ(status.message(), "5 query heads are not a multiple of 2 kv heads");
+  EXPECT_TRUE(std::string(status.message()).starts_with("5 query heads are not a multiple of 2 kv heads"))
+      << status.message();
 }
 
 TEST_P(AttentionValidation, InterleavedOutputsAreRefused) {

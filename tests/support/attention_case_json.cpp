@@ -278,7 +278,7 @@ class Reader {
 
   void no_more() const {
     for (const auto& [key, value] : json_.items()) {
-      if (!known_.contains(key)) wrong(fmt::format("has no field '{}'", key));
+      if (!known_.contains(key)) wrong(fmt::format("has the unknown field '{}'", key));
     }
   }
 

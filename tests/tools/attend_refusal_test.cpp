@@ -74,7 +74,7 @@ TEST_F(AttendRefusal, Ranks) {
 
 TEST_F(AttendRefusal, Shapes) {
   fill_npy("wide.npy", DType::f32, {2, 4, 3, 5});
-  refuse(attend({}, "x.npy", "wide.npy"), "k has shape [2, 4, 3, 5], expected [B, Hkv, Skv, D] [2, 4, 3, 2]");
+  refuse(attend({}, "x.npy", "wide.npy"), "k has shape [2, 4, 3, 5], expected [B, Hkv, Skv, D] = [2, 4, 3, 2]");
   refuse(attend({}, "x.npy", "wide.npy"), "(k is --k wide.npy)");
   fill_npy("long.npy", DType::f32, {2, 4, 9, 2});
   refuse(attend({}, "x.npy", "x.npy", "long.npy"), "v has shape [2, 4, 9, 2]");
@@ -115,8 +115,8 @@ TEST_F(AttendRefusal, OffsetsThatDoNotFit32Bits) {
 }
 
 TEST_F(AttendRefusal, ListsAndTheirCounts) {
-  refuse(attend({"--kv-lengths", "3"}), "kv_lengths has shape [1], expected [B] [2] (kv_lengths is --kv-lengths 3)");
-  refuse(attend({"--align-offsets", "0,0,0"}), "offsets has shape [3], expected [B] [2]");
+  refuse(attend({"--kv-lengths", "3"}), "kv_lengths has shape [1], expected [B] = [2] (kv_lengths is --kv-lengths 3)");
+  refuse(attend({"--align-offsets", "0,0,0"}), "offsets has shape [3], expected [B] = [2]");
   for (const char* list : {"1,", ",1", "1,,2", ",", "1-2", "-", "+", "1,--2", "1+1,2"}) {
     refuse(attend({"--kv-lengths", list}), "--kv-lengths is '");
   }

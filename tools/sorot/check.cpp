@@ -70,7 +70,7 @@ CheckOptions parse_options(const Arguments& arguments, bool& help) {
   app.add_option("--op", options.op, "Operator (default attention)");
   app.add_option("--device", options.device, "auto or reference (default auto)");
   app.add_option("--kernel", options.kernel, "Only this kernel");
-  app.add_option("--cases", options.cases, "JSON file with a list of cases");
+  app.add_option("--cases", options.cases, "JSON file: a list of cases as --only prints them");
   app.add_option("--fuzz", options.fuzz, "Random cases (default 300 without --cases)");
   app.add_option("--seed", options.seed, "Seed of the random cases (default 0)");
   app.add_option("--only", options.only, "Only the case with this index");
