@@ -264,7 +264,7 @@ def files_of_checkout():
 
 def main(arguments):
     if any(not pathlib.Path(a).is_file() for a in arguments):
-        print(__doc__.strip() + "\n\nUsage: lint.py [FILE...]   (default: the whole checkout)")
+        print(__doc__.strip())
         return 0 if "--help" in arguments else 2
     paths = [str(pathlib.Path(a).resolve().relative_to(ROOT)) for a in arguments] or files_of_checkout()
     contents = {path: (ROOT / path).read_bytes() for path in paths}

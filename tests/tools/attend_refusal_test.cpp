@@ -94,8 +94,8 @@ TEST_F(AttendRefusal, Shapes) {
   refuse(attend({"--bias", "bias.npy"}), "bias has shape [3, 3, 3]");
   fill_npy("one.npy", DType::f32, {1});
   refuse(attend({"--alibi", "one.npy"}),
-         "alibi_slopes has shape [1], expected [H] [4] (alibi_slopes is --alibi one.npy)");
-  refuse(attend({"--sinks", "one.npy"}), "sinks has shape [1], expected [H] [4]");
+         "alibi_slopes has shape [1], expected [H] = [4] (alibi_slopes is --alibi one.npy)");
+  refuse(attend({"--sinks", "one.npy"}), "sinks has shape [1], expected [H] = [4]");
 }
 
 TEST_F(AttendRefusal, LengthsTheLibraryWouldClamp) {
