@@ -55,6 +55,7 @@ void report(const char* message) {
 int main(int argc, char** argv) {
   using sorot::tools::ExitCode;
   std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error like a full disk: clean up and say so
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow further
   try {
     const ExitCode code = dispatch({argv + 1, argv + argc});
     sorot::tools::print("");
