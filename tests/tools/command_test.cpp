@@ -37,6 +37,8 @@ TEST_F(Command, HelpAndVersion) {
     EXPECT_NE(result.out.find("Usage: sorot"), std::string::npos) << result.out;
   }
   EXPECT_EQ(run({"--version"}).out, std::string("sorot ") + build_info().version + "\n");
+  refuse({"--version", "x"}, "--version takes nothing else, but 'x' follows");
+  refuse({"--help", "attend"}, "--help takes nothing else, but 'attend' follows");
 }
 
 TEST_F(Command, HelpNamesEveryOption) {
@@ -101,6 +103,9 @@ TEST_F(Command, MalformedOptionsAreRefused) {
   refuse(attend({"--scale", ""}), "--scale needs a value");
   refuse(attend({"--scale="}), "--scale needs a value");
   refuse(attend({"--scale", "--causal"}), "--scale needs a value, but the option --causal follows");
+  refuse(attend({"--out", "--help"}), "--out needs a value, but the option --help follows");
+  refuse(attend({"--scale", "-h"}), "--scale needs a value, but the option -h follows");
+  refuse(attend({"--scale=-h"}), "--scale is '-h', expected a number");
   refuse(attend({"--causal=no"}), "--causal takes no value, but has 'no'");
   refuse(attend({"--causal="}), "--causal takes no value");
   refuse(attend({"--causal", "--causal"}), "--causal is given twice");
@@ -122,11 +127,12 @@ TEST_F(Command, NumbersAreReadWhole) {
   for (const char* text : {"nan", "inf", "-inf"}) refuse(attend({"--scale", text}), "expected a finite f32");
   refuse(attend({"--softcap", "-1"}), "softcap is -1, expected a finite f32 >= 0");
   for (const char* text : {"1", "1,2,3", "1,", ",1", "1.5,2", "a,b", ",", "1;2"}) {
-    refuse(attend({"--window", text}), "--window is '");
+    refuse(attend({"--window", text}), std::string("--window is '") + text + "', expected ");
   }
+  refuse(attend({"--kv-lengths", "3,"}), "--kv-lengths is '3,', expected whole numbers");
   refuse(attend({"--window", "-2,0"}), "--window has -2, expected -1 (unbounded) or 0..2147483647");
   refuse(attend({"--window", "0,2147483648"}), "--window has 2147483648");
-  refuse(attend({"--window", "0,99999999999999999999"}), "'99999999999999999999', too large");
+  refuse(attend({"--window", "0,99999999999999999999"}), "'0,99999999999999999999', too large");
 }
 
 TEST_F(Command, ParametersMustFitTheArithmetic) {

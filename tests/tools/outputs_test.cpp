@@ -1,9 +1,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
+#include <sys/poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -34,6 +39,37 @@ class OutputFiles : public CommandTest {
     struct stat status {};
     EXPECT_EQ(stat(path(name).c_str(), &status), 0);
     return status.st_mode & 07777;
+  }
+  /// The reader's end of a new pipe in the folder.
+  int make_pipe(const std::string& name) const {
+    EXPECT_EQ(mkfifo(path(name).c_str(), 0600), 0);
+    return open(path(name).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  }
+  /// Runs attend with weights of 360,000 bytes, more than a pipe holds, into a new pipe. While it waits for the pipe's
+  /// reader, every temporary is complete; then `meanwhile` is called with the process, and the pipe is read empty.
+  template <class Meanwhile>
+  CommandResult run_halted(std::vector<std::string> options, Meanwhile meanwhile,
+                           const char* stdout_path = nullptr) const {
+    fill_npy("long.npy", DType::f32, {300, 2}, 0.5);
+    options.insert(options.begin(), {"attend", "--q", "long.npy", "--k", "long.npy", "--v", "long.npy"});
+    options.insert(options.end(), {"--weights", "pipe"});
+    const int pipe = make_pipe("pipe");
+    CommandResult result;
+    std::thread runner([&] { result = run(options, stdout_path); });
+    pollfd waiting{pipe, POLLIN, 0};
+    EXPECT_EQ(poll(&waiting, 1, 30000), 1);
+    pid_t process = 0;
+    for (const std::string& name : files()) {
+      if (name.starts_with(".sorot-")) process = std::stoi(name.substr(std::string(".sorot-").size()));
+    }
+    EXPECT_GT(process, 0);
+    meanwhile(process);
+    fcntl(pipe, F_SETFL, 0);
+    char some[4096];
+    while (::read(pipe, some, sizeof some) > 0) continue;
+    runner.join();
+    close(pipe);
+    return result;
   }
 };
 
@@ -78,11 +114,11 @@ TEST_F(OutputFiles, ThatAreNoRegularFilesAreWrittenInto) {
   ASSERT_EQ(stat("/dev/null", &status), 0);
   EXPECT_TRUE(S_ISCHR(status.st_mode));
 
-  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
-  std::string through;
-  std::thread reader([&] { through = content("pipe"); });
+  const int pipe = make_pipe("pipe");
   succeed(attend({"--out", "pipe", "--lse", "l.npy"}));
-  reader.join();
+  std::string through(4096, '?');
+  through.resize(static_cast<std::size_t>(std::max(ssize_t{0}, ::read(pipe, through.data(), through.size()))));
+  close(pipe);
   succeed(attend({"--out", "o.npy"}));
   EXPECT_EQ(through, content("o.npy"));
   EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
@@ -112,31 +148,108 @@ TEST_F(OutputFiles, StayAwayIfOneOfThemFails) {
   EXPECT_EQ(content("old.npy"), "old");
 }
 
-TEST_F(OutputFiles, LeaveNoTemporaryBehindASignal) {
-  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
-  CommandResult result;
-  // Temporaries are written first, so while it waits for the pipe's reader the one of --out exists.
-  std::thread runner([&] { result = run(attend({"--out", "o.npy", "--lse", "pipe"})); });
-  std::string temporary;
-  while (temporary.empty()) {
-    for (const std::string& name : files()) {
-      if (name.starts_with(".sorot-")) temporary = name;
-    }
-  }
-  const pid_t child = std::stoi(temporary.substr(std::string(".sorot-").size()));
-  ASSERT_EQ(kill(child, SIGTERM), 0);
-  runner.join();
-  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
-  EXPECT_EQ(files(), (Names{"pipe", "x.npy"}));
+TEST_F(OutputFiles, ThatWereThereComeBackIfALaterOneFails) {
+  write("old.npy", "old");
+  write("l.npy", "old");
+  const CommandResult result = run_halted({"--json", "--out", "old.npy", "--lse", "l.npy"}, [&](pid_t) {
+    unlink(path("l.npy").c_str());
+    mkdir(path("l.npy").c_str(), 0755);
+  });
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "sorot: --lse l.npy cannot be written: it is no regular file any more\n");
+  EXPECT_EQ(content("old.npy"), "old");
+  EXPECT_EQ(files(), (Names{"l.npy", "long.npy", "old.npy", "pipe", "x.npy"}));
 }
 
-TEST_F(OutputFiles, ReportAReaderThatIsGone) {
-  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+TEST_F(OutputFiles, ThatAreMountPointsAreRefused) {
+  write("old.npy", "old");
+  write("mounted.npy", "mounted");
+  bool mounted = false;
+  // Mounts belong to a thread and the processes it starts.
+  std::thread([&] {
+    mounted = unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+              mount(path("mounted.npy").c_str(), path("mounted.npy").c_str(), nullptr, MS_BIND, nullptr) == 0;
+    if (!mounted) return;
+    refuse(attend({"--json", "--out", "old.npy", "--weights", "new.npy", "--lse", "mounted.npy"}),
+           "--lse mounted.npy cannot be written: it is a mount point");
+  }).join();
+  if (!mounted) GTEST_SKIP() << "mounting needs root";
+  EXPECT_EQ(content("old.npy"), "old");
+  EXPECT_EQ(content("mounted.npy"), "mounted");
+}
+
+TEST_F(OutputFiles, ThatWereThereComeBackIfTheReportFails) {
+  write("old.npy", "old");
+  EXPECT_EQ(run(attend({"--json", "--out", "old.npy", "--lse", "l.npy"}), "/dev/full").exit_code, 2);
+  EXPECT_EQ(content("old.npy"), "old");
+  EXPECT_EQ(files(), (Names{"old.npy", "x.npy"}));
+}
+
+TEST_F(OutputFiles, LeaveNoTemporaryBehindASignal) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU}) {
+    write("old.npy", "old");
+    const CommandResult result =
+        run_halted({"--out", "old.npy", "--lse", "l.npy"}, [&](pid_t process) { kill(process, signal); });
+    EXPECT_EQ(result.exit_code, 128 + signal);
+    EXPECT_EQ(content("old.npy"), "old");
+    unlink(path("pipe").c_str());
+    EXPECT_EQ(files(), (Names{"long.npy", "old.npy", "x.npy"}));
+  }
+}
+
+TEST_F(OutputFiles, ThatWereThereComeBackAtASignal) {
+  write("old.npy", "old");
+  // Renamed already, it waits for room to print the report.
+  const int report = make_pipe("report");
+  const int full = open(path("report").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  const std::string zeros(4096, '\0');
+  while (::write(full, zeros.data(), zeros.size()) > 0) continue;
+  CommandResult result;
+  std::thread runner([&] {
+    result = run(attend({"--json", "--out", "old.npy", "--lse", "l.npy"}), path("report").c_str());
+  });
+  std::string aside;
+  for (int i = 0; i < 3000 && (aside.empty() || !std::filesystem::exists(path("l.npy"))); ++i) {
+    usleep(10000);
+    for (const std::string& name : files()) {
+      if (name.ends_with(".old")) aside = name;
+    }
+  }
+  EXPECT_NE(content("old.npy"), "old");
+  if (!aside.empty()) kill(std::stoi(aside.substr(std::string(".sorot-").size())), SIGTERM);
+  runner.join();
+  close(full);
+  close(report);
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  EXPECT_EQ(content("old.npy"), "old");
+  EXPECT_EQ(files(), (Names{"old.npy", "report", "x.npy"}));
+}
+
+TEST_F(OutputFiles, ThatMayNotGrowSoLargeAreRefused) {
+  fill_npy("long.npy", DType::f32, {300, 2}, 0.5);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{65536, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);  // of this process too, which writes less meanwhile
+  refuse({"attend", "--q", "long.npy", "--k", "long.npy", "--v", "long.npy", "--weights", "w.npy", "--out", "o.npy"},
+         "--weights w.npy cannot be written: File too large");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
+TEST_F(OutputFiles, ReportAReaderThatIsMissingOrGone) {
+  const int pipe = make_pipe("pipe");
   fill_npy("long.npy", DType::f32, {300, 2}, 0.5);  // weights of 360,000 bytes: more than a pipe holds
-  std::thread reader([&] { close(open(path("pipe").c_str(), O_RDONLY)); });
-  refuse({"attend", "--q", "long.npy", "--k", "long.npy", "--v", "long.npy", "--weights", "pipe", "--out", "o.npy"},
-         "--weights pipe cannot be written: Broken pipe");
+  const std::vector<std::string> arguments = {"attend",   "--q",       "long.npy", "--k",   "long.npy", "--v",
+                                              "long.npy", "--weights", "pipe",     "--out", "o.npy"};
+  std::thread reader([&] {
+    pollfd waiting{pipe, POLLIN, 0};
+    poll(&waiting, 1, 30000);
+    close(pipe);
+  });
+  refuse(arguments, "--weights pipe cannot be written: Broken pipe");
   reader.join();
+  refuse(arguments, "--weights pipe cannot be written: no process reads from this pipe");
 }
 
 }  // namespace

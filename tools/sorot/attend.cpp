@@ -8,7 +8,8 @@
 
 /// sorot attend: attention over .npy files.
 ///
-///   options -> outputs claimed -> inputs read and rounded -> plan -> run -> outputs written -> report -> renamed
+///   options -> outputs claimed -> inputs read and rounded -> plan -> run -> outputs written, renamed -> report ->
+///   final
 namespace sorot::tools {
 namespace {
 
@@ -184,11 +185,14 @@ ExitCode run_attend(const Arguments& arguments) {
   const AttendInputs inputs(options);
   Run run = compute(context, options, inputs);
   stage(files, run, inputs.wide());
+  std::string report;
   if (options.json) {
-    print(json_report(options, inputs, run));
+    report = json_report(options, inputs, run);
   } else if (options.explain) {
-    print(fmt::format("{}\n", explain(run.plan).c_str()));
+    report = fmt::format("{}\n", explain(run.plan).c_str());
   }
+  files.publish();
+  print(report);
   files.commit();
   const std::string ran = fmt::format("sorot: attention on {} by {}<{}> in {:.3f} ms\n", run.plan.device,
                                       run.plan.kernel, run.plan.variant, run.milliseconds);

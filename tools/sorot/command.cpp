@@ -10,11 +10,12 @@
 namespace sorot::tools {
 namespace {
 
+/// `part` is the number; messages quote all of `text`.
 template <class Number>
-Number parse_number(std::string_view option, const std::string& text, const char* kind) {
-  const char* begin = text.data();
-  const char* end = begin + text.size();
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') ++begin;
+Number parse_number(std::string_view option, std::string_view text, std::string_view part, const char* kind) {
+  const char* begin = part.data();
+  const char* end = begin + part.size();
+  if (part.size() > 1 && part[0] == '+' && part[1] != '-') ++begin;
   Number value{};
   const auto [stop, error] = std::from_chars(begin, end, value);
   if (error == std::errc::result_out_of_range) refuse("{} is '{}', too large or too small for {}", option, text, kind);
@@ -53,6 +54,16 @@ Arguments normalise(const CLI::App& app, const Arguments& arguments) {
   return normal;
 }
 
+/// True if help is asked for where an option stands; behind `--out` it would be a value.
+bool asks_help(const CLI::App& app, const Arguments& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--help" || arguments[i] == "-h") return true;
+    const CLI::Option* option = app.get_option_no_throw(arguments[i]);
+    if (option != nullptr && option->get_expected_max() > 0) ++i;
+  }
+  return false;
+}
+
 }  // namespace
 
 void require(const Status& status) {
@@ -62,8 +73,7 @@ void require(const Status& status) {
 }
 
 bool parse(CLI::App& app, const Arguments& arguments) {
-  const auto asks_help = [](const std::string& argument) { return argument == "--help" || argument == "-h"; };
-  if (std::any_of(arguments.begin(), arguments.end(), asks_help)) {
+  if (asks_help(app, arguments)) {
     print(app.help());
     return false;
   }
@@ -84,18 +94,19 @@ void print(std::string_view text) {
 }
 
 double parse_double(std::string_view option, const std::string& text) {
-  return parse_number<double>(option, text, "a number");
+  return parse_number<double>(option, text, text, "a number");
 }
 
 std::int64_t parse_integer(std::string_view option, const std::string& text) {
-  return parse_number<std::int64_t>(option, text, "a whole number");
+  return parse_number<std::int64_t>(option, text, text, "a whole number");
 }
 
 std::vector<std::int64_t> parse_integers(std::string_view option, const std::string& text) {
   std::vector<std::int64_t> values;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t comma = std::min(text.find(',', begin), text.size());
-    values.push_back(parse_integer(option, text.substr(begin, comma - begin)));
+    const std::string_view part = std::string_view(text).substr(begin, comma - begin);
+    values.push_back(parse_number<std::int64_t>(option, text, part, "whole numbers"));
     begin = comma + 1;
   }
   return values;

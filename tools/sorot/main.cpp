@@ -21,14 +21,19 @@ sorot::tools::ExitCode dispatch(const sorot::tools::Arguments& arguments) {
   if (arguments.empty()) refuse("expected a command: info, attend or check (see sorot --help)");
   const std::string& command = arguments.front();
   const Arguments rest(arguments.begin() + 1, arguments.end());
+  const auto stands_alone = [&] {
+    if (!rest.empty()) refuse("{} takes nothing else, but '{}' follows", command, rest.front());
+  };
   if (command == "info") return run_info(rest);
   if (command == "attend") return run_attend(rest);
   if (command == "check") return run_check(rest);
   if (command == "--help" || command == "-h" || command == "help") {
+    stands_alone();
     print(kHelp);
     return ExitCode::kSuccess;
   }
   if (command == "--version") {
+    stands_alone();
     print(fmt::format("sorot {}\n", sorot::build_info().version));
     return ExitCode::kSuccess;
   }
@@ -50,6 +55,7 @@ void report(const char* message) {
 int main(int argc, char** argv) {
   using sorot::tools::ExitCode;
   std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error like a full disk: clean up and say so
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow further
   try {
     const ExitCode code = dispatch({argv + 1, argv + argc});
     sorot::tools::print("");

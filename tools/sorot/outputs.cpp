@@ -17,24 +17,37 @@
 namespace sorot::tools {
 namespace {
 
-/// What a signal handler may read: paths of temporaries that exist now.
-constexpr std::size_t kMostTemporaries = 8;
-char temporaries[kMostTemporaries][PATH_MAX];
-std::atomic<bool> temporary_exists[kMostTemporaries];
+/// What takes back one step, kept where a signal handler may read it: `path` is removed or, if it holds a file that
+/// was set aside, goes back to `home`.
+struct Undo {
+  char path[PATH_MAX];
+  char home[PATH_MAX];  ///< empty: remove
+  std::atomic<bool> pending;
+};
+constexpr std::size_t kMostUndos = 8;  // one for each option that names an output, and one while it changes
+Undo undos[kMostUndos];
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-void remove_temporaries_and_die(int signal) {
-  for (std::size_t i = 0; i < kMostTemporaries; ++i) {
-    if (temporary_exists[i]) unlink(temporaries[i]);
+/// Safe in a signal handler.
+void undo_all() {
+  for (Undo& undo : undos) {
+    if (!undo.pending) continue;
+    // Between two names of one file rename() does nothing, and the second name is still there to be removed.
+    if (undo.home[0] == '\0' || std::rename(undo.path, undo.home) == 0) unlink(undo.path);
+    undo.pending = false;
   }
+}
+
+void undo_and_die(int signal) {
+  undo_all();
   raise(signal);  // SA_RESETHAND: the default action, which ends the process
 }
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU};
 
 void handle_signals() {
   struct sigaction action {};
-  action.sa_handler = remove_temporaries_and_die;
+  action.sa_handler = undo_and_die;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   for (const int signal : kSignals) {
     struct sigaction before {};
@@ -43,7 +56,7 @@ void handle_signals() {
   }
 }
 
-/// Holds signals back while a temporary comes into being: it must not exist without being remembered.
+/// Holds signals back while files come, go or change their names: none may do so without being remembered.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -60,19 +73,20 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-void remember(const std::string& path) {
-  for (std::size_t i = 0; i < kMostTemporaries; ++i) {
-    if (temporary_exists[i] || path.size() >= PATH_MAX) continue;
-    path.copy(temporaries[i], path.size());
-    temporaries[i][path.size()] = '\0';
-    temporary_exists[i] = true;
+void remember(const std::string& path, const std::string& home = "") {
+  for (Undo& undo : undos) {
+    if (undo.pending) continue;
+    // The system took both as paths, so they fit.
+    undo.path[path.copy(undo.path, PATH_MAX - 1)] = '\0';
+    undo.home[home.copy(undo.home, PATH_MAX - 1)] = '\0';
+    undo.pending = true;
     return;
   }
 }
 
 void forget(const std::string& path) {
-  for (std::size_t i = 0; i < kMostTemporaries; ++i) {
-    if (temporary_exists[i] && path == temporaries[i]) temporary_exists[i] = false;
+  for (Undo& undo : undos) {
+    if (undo.pending && path == undo.path) undo.pending = false;
   }
 }
 
@@ -125,6 +139,33 @@ void fill(const std::string& name, int descriptor, const Outputs::Content& conte
   if (close(descriptor) != 0) refuse_to_write(name);
 }
 
+/// Opens what is no regular file. A pipe that nobody reads would keep open() waiting for ever.
+int open_direct(const std::string& name, const std::string& path) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  struct stat status {};
+  if (descriptor < 0 && errno == ENXIO && stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
+    refuse("{} cannot be written: no process reads from this pipe", name);
+  }
+  if (descriptor < 0) refuse_to_write(name);
+  fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return descriptor;
+}
+
+/// Gives a file that is about to be replaced a second name, `aside`, to come back from. False if there is no file.
+bool set_aside(const std::string& name, const std::string& path, const std::string& aside) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return false;
+    refuse_to_write(name);
+  }
+  if (!S_ISREG(status.st_mode)) refuse("{} cannot be written: it is no regular file any more", name);
+  // A link, so that there is a file at every moment; some file systems have none.
+  if (link(path.c_str(), aside.c_str()) == 0) return true;
+  if (errno != EEXIST && std::rename(path.c_str(), aside.c_str()) == 0) return true;
+  if (errno == EBUSY) refuse("{} cannot be written: it is a mount point, which no file can replace", name);
+  refuse_to_write(name);
+}
+
 /// True for the same directory entry, however the paths are spelled.
 bool same_entry(const std::string& a, const std::string& b) {
   struct stat of_a {};
@@ -136,15 +177,12 @@ bool same_entry(const std::string& a, const std::string& b) {
 }  // namespace
 
 Outputs::~Outputs() {
-  for (const Target& target : targets_) {
-    if (target.temporary.empty()) continue;
-    unlink(target.temporary.c_str());
-    forget(target.temporary);
-  }
+  const SignalsBlocked blocked;
+  undo_all();
 }
 
 void Outputs::claim(std::string_view option, const std::string& path) {
-  Target target{fmt::format("{} {}", option, path), std::string(option), path, {}, {}, false};
+  Target target{fmt::format("{} {}", option, path), std::string(option), path, {}, {}, {}, false};
   struct stat status {};
   const bool exists = stat(path.c_str(), &status) == 0;
   if (!exists && errno != ENOENT) refuse_to_write(target.name);
@@ -157,12 +195,17 @@ void Outputs::claim(std::string_view option, const std::string& path) {
 
   if (exists && access(target.path.c_str(), W_OK) != 0) refuse_to_write(target.name);
   if (!target.direct) {
+    const uid_t owner = status.st_uid;
     if (stat(target.directory.c_str(), &status) != 0) {
       refuse("{} cannot be written: directory {}: {}", target.name, target.directory, std::strerror(errno));
     }
     if (!S_ISDIR(status.st_mode)) refuse("{} cannot be written: {} is no directory", target.name, target.directory);
     if (access(target.directory.c_str(), W_OK | X_OK) != 0) {
       refuse("{} cannot be written: directory {}: {}", target.name, target.directory, std::strerror(errno));
+    }
+    const uid_t user = geteuid();
+    if (exists && (status.st_mode & S_ISVTX) != 0 && user != 0 && user != owner && user != status.st_uid) {
+      refuse("{} cannot be written: in directory {} only its owner may replace it", target.name, target.directory);
     }
   }
   for (const Target& other : targets_) {
@@ -201,9 +244,7 @@ void Outputs::stage(std::span<const Content> contents) {
           std::find_if(targets_.begin(), targets_.end(), [&](const Target& t) { return t.option == content.option; });
       if (target == targets_.end() || target->direct != direct) continue;
       if (direct) {
-        const int descriptor = open(target->path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
-        if (descriptor < 0) refuse_to_write(target->name);
-        fill(target->name, descriptor, content);
+        fill(target->name, open_direct(target->name, target->path), content);
       } else {
         write_temporary(*target, content);
       }
@@ -211,19 +252,27 @@ void Outputs::stage(std::span<const Content> contents) {
   }
 }
 
-void Outputs::commit() {
-  std::vector<const Target*> done;
+void Outputs::publish() {
+  const SignalsBlocked blocked;
   for (Target& target : targets_) {
     if (target.direct) continue;
-    if (std::rename(target.temporary.c_str(), target.path.c_str()) != 0) {
-      const int error = errno;
-      for (const Target* renamed : done) unlink(renamed->path.c_str());  // all or none
-      errno = error;
-      refuse_to_write(target.name);
+    const std::string aside = target.temporary + ".old";
+    if (set_aside(target.name, target.path, aside)) {
+      target.aside = aside;
+      remember(aside, target.path);
     }
+    if (std::rename(target.temporary.c_str(), target.path.c_str()) != 0) refuse_to_write(target.name);
     forget(target.temporary);
-    target.temporary.clear();
-    done.push_back(&target);
+    if (target.aside.empty()) remember(target.path);
+  }
+}
+
+void Outputs::commit() {
+  const SignalsBlocked blocked;
+  for (const Target& target : targets_) {
+    if (target.direct) continue;
+    forget(target.aside.empty() ? target.path : target.aside);
+    if (!target.aside.empty()) unlink(target.aside.c_str());
   }
 }
 

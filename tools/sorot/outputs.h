@@ -9,12 +9,14 @@
 namespace sorot::tools {
 
 /// The files a command writes: all of them, complete, or none. Each is written under a temporary name beside its
-/// target and renamed once every one is on disk; a signal or a Failure removes what is temporary. A target that is
-/// no regular file (/dev/null, a pipe) is written straight into, last.
+/// target and renamed once every one is on disk; a file that is replaced is set aside until all is done. A signal or a
+/// Failure before commit() puts everything back. A target that is no regular file (/dev/null, a pipe) is written
+/// straight into, last. At most one object at a time: a signal handler must find what to put back.
 ///
 ///   outputs.claim(...)     before the computation: refuses what cannot be written
 ///   outputs.stage(...)     writes
-///   outputs.commit()       renames
+///   outputs.publish()      renames
+///   outputs.commit()       removes what was set aside: now it is final
 class Outputs {
  public:
   Outputs() = default;
@@ -33,6 +35,7 @@ class Outputs {
   };
   void stage(std::span<const Content> contents);
 
+  void publish();
   void commit();
 
  private:
@@ -41,7 +44,8 @@ class Outputs {
     std::string option;     ///< "--out"
     std::string path;       ///< behind all symbolic links
     std::string directory;  ///< where the temporary goes
-    std::string temporary;  ///< empty: none exists
+    std::string temporary;  ///< where it is until publish()
+    std::string aside;      ///< where the file is that it replaces; empty: it replaces none
     bool direct = false;    ///< no regular file: written straight into
   };
   void write_temporary(Target& target, const Content& content);
