@@ -81,6 +81,17 @@ TEST_F(OutputFiles, ReplaceWhatWasThereEvenAnInput) {
   EXPECT_EQ(files(), (Names{"o.npy", "x.npy"}));
 }
 
+/// A killed process leaves names behind, and in a container the next one has the same number.
+TEST_F(OutputFiles, AreWrittenDespiteNamesThatAKilledProcessLeft) {
+  write("out.npy", "before");
+  for (pid_t process = getpid(); process < getpid() + 300; ++process) {
+    write(".sorot-" + std::to_string(process) + "-0.tmp", "stale");
+    write(".sorot-" + std::to_string(process) + "-1.tmp.old", "stale");
+  }
+  succeed(attend({"--out", "out.npy"}));
+  EXPECT_NE(content("out.npy"), "before");
+}
+
 TEST_F(OutputFiles, FollowTheUmaskOrKeepTheirMode) {
   write("old.npy", "old");
   ASSERT_EQ(chmod(path("old.npy").c_str(), 0600), 0);

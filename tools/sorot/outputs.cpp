@@ -96,6 +96,9 @@ std::string parent_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+/// Where a file waits that the temporary replaces, until all outputs are in place.
+std::string old_name(const std::string& temporary) { return temporary + ".old"; }
+
 std::string base_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 /// The path behind a chain of symbolic links, of which the last may lead to nothing yet.
@@ -222,6 +225,7 @@ void Outputs::write_temporary(Target& target, const Content& content) {
     const SignalsBlocked blocked;
     for (int attempt = 0; descriptor < 0; ++attempt) {
       path = fmt::format("{}/.sorot-{}-{}.tmp", target.directory, getpid(), attempt);
+      if (access(old_name(path).c_str(), F_OK) == 0) continue;  // a killed process of this number left it
       // 0666 and not mkstemp's 0600: the umask decides, as for any other new file.
       descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (descriptor < 0 && errno != EEXIST) refuse_to_write(target.name);
@@ -256,7 +260,7 @@ void Outputs::publish() {
   const SignalsBlocked blocked;
   for (Target& target : targets_) {
     if (target.direct) continue;
-    const std::string aside = target.temporary + ".old";
+    const std::string aside = old_name(target.temporary);
     if (set_aside(target.name, target.path, aside)) {
       target.aside = aside;
       remember(aside, target.path);
