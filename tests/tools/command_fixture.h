@@ -57,4 +57,18 @@ class CommandTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
+/// With x.npy in the folder, three words that look at each other.
+class AttendCommandTest : public CommandTest {
+ protected:
+  void SetUp() override {
+    CommandTest::SetUp();
+    fill_npy("x.npy", DType::f32, {3, 2}, 0.5);
+  }
+  /// attend with these options behind q, k and v.
+  static std::vector<std::string> attend(std::vector<std::string> options) {
+    options.insert(options.begin(), {"attend", "--q", "x.npy", "--k", "x.npy", "--v", "x.npy"});
+    return options;
+  }
+};
+
 }  // namespace sorot::tests

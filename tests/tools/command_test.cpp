@@ -9,18 +9,7 @@
 namespace sorot::tests {
 namespace {
 
-class Command : public CommandTest {
- protected:
-  void SetUp() override {
-    CommandTest::SetUp();
-    fill_npy("x.npy", DType::f32, {3, 2}, 0.5);
-  }
-  /// attend with these options behind q, k and v.
-  static std::vector<std::string> attend(std::vector<std::string> options) {
-    options.insert(options.begin(), {"attend", "--q", "x.npy", "--k", "x.npy", "--v", "x.npy"});
-    return options;
-  }
-};
+using Command = AttendCommandTest;
 
 TEST_F(Command, NeedsASubcommandItKnows) {
   refuse({}, "expected a command: info, attend or check");

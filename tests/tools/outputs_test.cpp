@@ -21,16 +21,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-class OutputFiles : public CommandTest {
+class OutputFiles : public AttendCommandTest {
  protected:
-  void SetUp() override {
-    CommandTest::SetUp();
-    fill_npy("x.npy", DType::f32, {3, 2}, 0.5);
-  }
-  static std::vector<std::string> attend(std::vector<std::string> options) {
-    options.insert(options.begin(), {"attend", "--q", "x.npy", "--k", "x.npy", "--v", "x.npy"});
-    return options;
-  }
   std::string content(const std::string& name) const {
     std::ifstream file(path(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
