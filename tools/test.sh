@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds everything and runs all tests; CTest's summary closes the output. Stops at the first step that fails.
 #   --full   first: format, lint, clang-tidy, 60 s of libFuzzer, all tests under ASan and UBSan
-#   --sweep  first: 100,000 random problems through `sorot check`
+#   --sweep  first: 100,000 random problems through `sorot check`, about 25 minutes
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
