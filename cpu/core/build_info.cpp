@@ -16,8 +16,13 @@ constexpr char kCompiler[] = "g++ " SOROT_TEXT(__GNUC__) "." SOROT_TEXT(__GNUC_M
 constexpr char kCompiler[] = "unknown";
 #endif
 
-constexpr const DeviceInfo* kDevices[] = {&core::kReferenceBackend.info};
-constexpr BuildInfo kBuildInfo{SOROT_VERSION, kCompiler, kDevices, std::size(kDevices)};
+constexpr const DeviceInfo* kDevices[] = {
+    &core::kReferenceBackend.info,
+#if SOROT_HAS_CUDA
+    &core::kCudaBackend.info,
+#endif
+};
+constexpr BuildInfo kBuildInfo{SOROT_VERSION, kCompiler, SOROT_CUDA_COMPILER, kDevices, std::size(kDevices)};
 
 }  // namespace
 

@@ -63,6 +63,18 @@ inline void refuse_field(Check& check, const char* name, const ConstTensorView& 
   }
 }
 
+/// The model of a context's device: what heuristics looked at. Not which one of several, nor the stream.
+inline std::uint64_t device_word(const Context& context) noexcept {
+  const CudaDevice& device = ContextAccess::cuda(context);
+  std::uint64_t word = 0;
+  for (const std::int32_t number :
+       {device.compute_capability, device.multiprocessors, device.shared_bytes_per_block,
+        device.shared_bytes_per_multiprocessor, device.threads_per_multiprocessor}) {
+    word = mix(word, static_cast<std::uint64_t>(number));
+  }
+  return word;
+}
+
 /// The plan was made on this device for args that differ only in data.
 template <class Plan, class Args>
 void check_plan(Check& check, const Context& context, const Plan& plan, const Args& args) noexcept {
@@ -70,6 +82,8 @@ void check_plan(Check& check, const Context& context, const Plan& plan, const Ar
   if (!check.ok()) return;
   check.require(std::strcmp(plan.device, context.device_name()) == 0, "plan was made for device %s, not for %s",
                 plan.device, context.device_name());
+  check.require(plan.key.device == device_word(context), "plan was made for another model of %s device than this one",
+                plan.device);
   const typename Plan::Key key = make_key<Plan>(args);
   std::size_t i = 0;
   for_each_field(args, [&](const char* name, const auto& field) {
@@ -96,10 +110,11 @@ template <class Entry, class Problem, class Args, class Plan>
 Status make_plan(const Context& context, const Entry& entry, const Problem& problem, const Args& args,
                  const PlanHint& hint, Plan& plan) noexcept {
   Plan made;
-  if (Status s = entry.plan(problem, hint, made); !s.ok()) return s;
+  if (Status s = entry.plan(context, problem, hint, made); !s.ok()) return s;
   made.workspace_bytes = round_up_workspace(made.workspace_bytes);
   made.device = context.device_name();
   made.key = make_key<Plan>(args);
+  made.key.device = device_word(context);
   plan = made;
   return {};
 }

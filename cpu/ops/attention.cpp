@@ -196,7 +196,7 @@ Status attention(const Context& context, const AttentionPlan& plan, const Attent
   if (!check.ok()) return check.status();
   if (Status s = core::check_workspace(workspace, plan.workspace_bytes); !s.ok()) return s;
   if (core::has_no_rows(problem)) return {};
-  return backend->run(problem, plan, workspace.data);
+  return backend->run(context, problem, plan, workspace.data);
 }
 
 Status attention(const Context& context, const AttentionArgs& args, Workspace workspace) noexcept {

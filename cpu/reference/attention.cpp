@@ -158,7 +158,7 @@ void attend(const AttentionProblem& p, void* workspace) {
 
 constexpr char kName[] = "attention_reference";
 
-Status plan(const AttentionProblem& problem, const PlanHint& hint, AttentionPlan& plan) noexcept {
+Status plan(const Context&, const AttentionProblem& problem, const PlanHint& hint, AttentionPlan& plan) noexcept {
   if (hint.kernel != nullptr && std::strcmp(hint.kernel, kName) != 0) {
     return core::make_status(StatusCode::kUnsupported, "device reference has no attention kernel '%.64s', only %s",
                              hint.kernel, kName);
@@ -180,7 +180,7 @@ Status plan(const AttentionProblem& problem, const PlanHint& hint, AttentionPlan
   return {};
 }
 
-Status run(const AttentionProblem& problem, const AttentionPlan&, void* workspace) noexcept {
+Status run(const Context&, const AttentionProblem& problem, const AttentionPlan&, void* workspace) noexcept {
   switch (problem.q.dtype) {
     case DType::f64: attend<double>(problem, workspace); return {};
     case DType::f32: attend<float>(problem, workspace); return {};

@@ -93,6 +93,7 @@ struct AttentionPlan {
   struct Key {
     std::uint64_t fields[kAttentionFields] = {};
     std::uint8_t alignment[kAttentionFields] = {};  ///< log2 of the alignment of the data planned with, at most 4
+    std::uint64_t device = 0;                       ///< model of the device
   } key;
 };
 

@@ -32,6 +32,7 @@ struct DeviceInfo {
 struct BuildInfo {
   const char* version;   ///< "0.1.0"
   const char* compiler;  ///< host compiler and its version
+  const char* cuda_compiler;  ///< "nvcc 13.0.88"; "emulated" where the host compiler built the kernels; null: no CUDA
   const DeviceInfo* const* devices;
   std::size_t device_count;
 };
