@@ -28,10 +28,10 @@ bool is_emulated() noexcept;
 /// What launchers and plans need to know of a device.
 struct DeviceProperties {
   char name[64] = {};
-  std::int32_t compute_capability = 0;                ///< 80 for 8.0
-  std::int32_t multiprocessors = 0;                   ///< SMs
-  std::int32_t shared_bytes_per_block = 0;            ///< most dynamic shared memory a block may ask for
-  std::int32_t shared_bytes_per_multiprocessor = 0;   ///< shared by the blocks that are resident on an SM
+  std::int32_t compute_capability = 0;               ///< 80 for 8.0
+  std::int32_t multiprocessors = 0;                  ///< SMs
+  std::int32_t shared_bytes_per_block = 0;           ///< most dynamic shared memory a block may ask for
+  std::int32_t shared_bytes_per_multiprocessor = 0;  ///< shared by the blocks that are resident on an SM
   std::int32_t threads_per_multiprocessor = 0;
 };
 
