@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cuda/attention/attention_simt.h"
@@ -169,8 +170,8 @@ struct SimtResult {
   static constexpr int kRows = Traits::kFewRows ? 1 : Traits::kRows;
   static constexpr int kLanes = Traits::kFewRows ? 16 : 8;  ///< of a row
   static constexpr int kChunks = Traits::kHeadDim / (4 * kLanes);
-  tile::RowSum sums[kRows];
-  float acc[kRows][kChunks][4];
+  tile::RowSum sums[std::size_t{kRows}];
+  float acc[std::size_t{kRows}][std::size_t{kChunks}][4];
 
   static __device__ __forceinline__ int row(const ThreadPlace<Traits>& place) {
     return Traits::kFewRows ? place.warp * 2 + place.lane / kLanes : place.row;
@@ -350,7 +351,7 @@ __device__ __forceinline__ void write_partial(const AttentionSimtParams& p, cons
 }
 
 template <class T, int kHeadDim, bool kFewRows>
-__global__ void __launch_bounds__(kSimtThreads) attention_simt(const __grid_constant__ AttentionSimtParams p) {
+__global__ void __launch_bounds__(kSimtThreads, 2) attention_simt(const __grid_constant__ AttentionSimtParams p) {
   using Traits = SimtTraits<T, kHeadDim, kFewRows>;
   using Result = SimtResult<Traits>;
   static_assert(sizeof(SimtStorage<Traits>) == Traits::kSharedBytes);

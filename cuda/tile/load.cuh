@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cuda/machine/isa.cuh"
@@ -42,7 +43,7 @@ __device__ __forceinline__ void load_tile(float* tile, int columns, std::int64_t
     static_assert(kSteps % kBatch == 0);
 #pragma unroll 1
     for (int step = 0; step < kSteps; step += kBatch) {
-      Word4 words[kBatch];
+      Word4 words[std::size_t{kBatch}];
 #pragma unroll
       for (int s = 0; s < kBatch; ++s) {
         const int index = thread + (step + s) * kThreads;
