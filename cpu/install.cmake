@@ -7,6 +7,19 @@ install(TARGETS sorot EXPORT sorot-targets INCLUDES DESTINATION ${CMAKE_INSTALL_
 install(DIRECTORY include/sorot DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT sorot-targets NAMESPACE sorot:: DESTINATION ${package_dir})
 
+# A static library leaves it to its users to link the CUDA runtime; a shared one has it inside.
+get_target_property(library_type sorot TYPE)
+set(dependencies "")
+set(pc_cuda_libdir "")
+set(pc_cuda_libs "")
+if(sorot_cuda STREQUAL "ON" AND library_type STREQUAL "STATIC_LIBRARY")
+  get_target_property(cudart CUDA::cudart_static IMPORTED_LOCATION)
+  cmake_path(GET cudart PARENT_PATH cuda_libdir)
+  set(dependencies "\ninclude(CMakeFindDependencyMacro)\nfind_dependency(CUDAToolkit ${CUDAToolkit_VERSION_MAJOR})\n")
+  set(pc_cuda_libdir "cuda_libdir=${cuda_libdir}\n")
+  set(pc_cuda_libs " -L\${cuda_libdir} -lcudart_static -ldl -lrt -lpthread")
+endif()
+
 # As with the SOVERSION: before 1.0 a minor version may break its users.
 set(compatibility SameMajorVersion)
 if(PROJECT_VERSION_MAJOR EQUAL 0)

@@ -22,6 +22,9 @@ TEXTS = (*SOURCES, ".md", ".json", ".in", ".map", ".yml", "requirements.txt", ".
 MAX_LINES = 600
 LONG_FILES = {}  # path: why it is not two files
 
+# What tests and tools may ask of a CUDA device, beside the library's own headers: memory, streams; and the emulator.
+DEVICE_DOORS = ("cuda/machine/runtime.h", "cuda/emulator/control.h")
+
 # The arrows of the tree: what files below a folder may include besides the standard library. The longest key counts.
 ARROWS = {
     "include/": ["sorot/"],
@@ -32,20 +35,21 @@ ARROWS = {
     "cpu/models/": ["sorot/", "cpu/models/"],
     "cuda/": ["sorot/", "cpu/core/", "cuda/tile/", "cuda/machine/"],  # and the operator's own folder
     "cuda/tile/": ["cuda/tile/", "cuda/machine/"],
-    "cuda/machine/": ["cuda/machine/"],
-    "cuda/machine/nvidia/": ["cuda/machine/", "cuda"],
-    "cuda/machine/emulated/": ["cuda/machine/", "cuda/emulator/"],
-    "cuda/emulator/": ["cuda/emulator/"],
-    "tests/": ["sorot/", "tests/", "cuda/emulator/control.h", "gtest/", "gmock/"],
+    "cuda/machine/": ["sorot/", "cuda/machine/"],
+    "cuda/machine/nvidia/": ["sorot/", "cuda/machine/", "cuda.h", "cuda_*.h"],
+    "cuda/machine/emulated/": ["sorot/", "cuda/machine/", "cuda/emulator/"],
+    "cuda/emulator/": ["cuda/emulator/", "cuda/machine/site.h", "cuda/machine/types.h", "sorot/status.h"],
+    "tests/": ["sorot/", "tests/", *DEVICE_DOORS, "gtest/", "gmock/"],
     # Unit tests of private code: the shared core, and plan heuristics, which see no CUDA.
     "tests/core/": ["sorot/", "tests/", "cpu/core/", "cuda/*/*_plan.h", "gtest/", "gmock/"],
+    "tests/machine/": ["sorot/", "tests/machine/", "cuda/machine/", "gtest/", "gmock/"],
     "tests/emulator/": ["sorot/", "tests/", "cuda/emulator/", "cuda/machine/", "gtest/", "gmock/"],
-    "tests/support/": ["sorot/", "tests/support/", "fmt/", "nlohmann/"],
+    "tests/support/": ["sorot/", "tests/support/", *DEVICE_DOORS, "fmt/", "nlohmann/"],
     "tests/support/oracle": ["sorot/", "tests/support/"],  # independent of everything it judges
-    "tests/tools/": ["sorot/", "tests/", "tools/sorot/", "fmt/", "nlohmann/", "gtest/", "gmock/"],
+    "tests/tools/": ["sorot/", "tests/", "tools/sorot/", *DEVICE_DOORS, "fmt/", "nlohmann/", "gtest/", "gmock/"],
     "tests/fuzz/": ["sorot/", "tests/", "tools/sorot/"],
     "bench/": ["sorot/", "bench/", "benchmark/", "nlohmann/"],
-    "tools/": ["sorot/", "tools/sorot/", "tests/support/", "cuda/emulator/control.h", "CLI/", "fmt/", "nlohmann/"],
+    "tools/": ["sorot/", "tools/sorot/", "tests/support/", *DEVICE_DOORS, "CLI/", "fmt/", "nlohmann/"],
 }
 
 # POSIX and the sanitizers, for programs and the emulator: the rest of the library asks nothing of the system.
@@ -95,7 +99,9 @@ def lines_matching(pattern, text):
 
 
 def in_library(path):
-    return path.startswith(("cpu/", "cuda/", "include/")) and path.endswith(CXX)
+    """What becomes part of the library proper. The emulated device is not: it stands for a GPU and its driver."""
+    device = path.startswith(("cuda/emulator/", "cuda/machine/emulated/"))
+    return path.startswith(("cpu/", "cuda/", "include/")) and path.endswith(CXX) and not device
 
 
 def rule_ascii(path, text):
@@ -145,7 +151,7 @@ def rule_arrow(path, text):
         fits = any(pathlib.PurePath(name).match(a) if "*" in a else name.startswith(a) for a in allowed)
         standard = bracket == "<" and re.fullmatch(r"[a-z_0-9]+", name)
         system = bracket == "<" and re.fullmatch(SYSTEM_HEADER, name)
-        if not (fits or standard or (system and (not in_library(path) or path.startswith("cuda/emulator/")))):
+        if not (fits or standard or (system and not in_library(path))):
             yield number, f"{name}: files here include only {', '.join(allowed)} and the standard library"
 
 
@@ -201,7 +207,7 @@ def rule_naming(path, text):
     code = blank_out(text)
     definition = r"^\s*(?:enum class|enum|struct|class|union)\s+(?:\[\[\w+\]\]\s+)?(\w+)\s*(?:final\s*)?(?:[:{;]|$)"
     for number, match in lines_matching(definition, code):
-        if not re.fullmatch(r"[A-Z][A-Za-z0-9]*|b?float16", match.group(1)):
+        if not re.fullmatch(r"[A-Z][A-Za-z0-9]*|b?float16|CU[a-zA-Z]+_st", match.group(1)):  # CUDA's own, declared
             yield number, f"{match.group(1)}: types are PascalCase"
     for number, match in lines_matching(r"^\s*#\s*define\s+(\w+)", code):
         if not match.group(1).startswith("SOROT_"):
@@ -221,6 +227,38 @@ def tree_rule_one_op_one_name(files):
                 yield header, 1, f"operator {op} lacks {pattern}"
         if f'#include "sorot/{op}.h"' not in umbrella:
             yield header, 1, f"include/sorot/sorot.h does not include sorot/{op}.h"
+
+
+MACHINE_FUNCTION = re.compile(
+    r"^((?:template <[^>]*>\n)?)__device__ __forceinline__ ([^\n(;]*?)(\w+)\(((?:[^()]|\(\))*)\)\s*\{", re.M)
+
+
+def machine_functions(text):
+    """{name and parameters: line} of an isa.cuh, without what tells an emulated function who called it."""
+    functions = {}
+    for match in MACHINE_FUNCTION.finditer(text):
+        template, result, name, parameters = (re.sub(r"\s+", " ", part).strip() for part in match.groups())
+        parameters = re.sub(r"(, )?Site site = Site::here\(\)", "", parameters)
+        functions[f"{template} {result} {name}({parameters})".strip()] = text.count("\n", 0, match.start(3)) + 1
+    return functions
+
+
+def tree_rule_machine_twins(files):
+    """Both machines have the same functions: what a kernel calls means something on each."""
+    paths = ("cuda/machine/nvidia/isa.cuh", "cuda/machine/emulated/isa.cuh")
+    functions = [machine_functions(files.get(path, "")) for path in paths]
+    for path, own, others, twin in zip(paths, functions, reversed(functions), reversed(paths)):
+        yield from ((path, line, f"{name} has no twin in {twin}") for name, line in own.items() if name not in others)
+
+
+def tree_rule_machine_functions_tested(files):
+    """Every function of the machine is used by the kernels of tests/machine, which compare it with its definition."""
+    path = "cuda/machine/nvidia/isa.cuh"
+    probes = files.get("tests/machine/isa_kernels.cu", "")
+    for function, line in machine_functions(files.get(path, "")).items():
+        name = re.search(r"(\w+)\(", function).group(1)
+        if not re.search(rf"\b{name}(<[^>]*>)?\(", probes):
+            yield path, line, f"{name} is not used in tests/machine/isa_kernels.cu"
 
 
 def tree_rule_root(files):

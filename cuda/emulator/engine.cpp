@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -24,7 +25,9 @@ constexpr unsigned char kRedZone = 0xA5;
 constexpr unsigned char kPoison = 0xFF;
 
 std::string text_of(const unsigned (&size)[3]) {
-  return "(" + std::to_string(size[0]) + ", " + std::to_string(size[1]) + ", " + std::to_string(size[2]) + ")";
+  char text[40];
+  std::snprintf(text, sizeof text, "(%u, %u, %u)", size[0], size[1], size[2]);
+  return text;
 }
 
 bool exceeds(const unsigned (&size)[3], const unsigned (&most)[3]) {
@@ -41,7 +44,7 @@ std::string ranges(const std::vector<unsigned>& numbers) {
     while (j + 1 < numbers.size() && numbers[j + 1] == numbers[j] + 1) ++j;
     if (!text.empty()) text += ", ";
     text += std::to_string(numbers[i]);
-    if (j > i) text += "-" + std::to_string(numbers[j]);
+    if (j > i) text.append("-").append(std::to_string(numbers[j]));
     i = j + 1;
   }
   return text;

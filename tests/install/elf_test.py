@@ -1,7 +1,8 @@
 """What the installed library offers to the linker, and what it asks for.
 
 The shared library exports exactly the functions marked SOROT_API in the public headers, all in sorot::v0; it and a
-program linked with the static library depend on the C and C++ runtime only.
+program linked with the static library depend on the C and C++ runtime only: with CUDA, too, whose runtime is linked
+statically, and whose driver is looked for when a device is asked for.
 """
 
 import argparse
@@ -10,7 +11,7 @@ import re
 import subprocess
 import sys
 
-RUNTIME = re.compile(r"(libstdc\+\+|libm|libgcc_s|libc|ld-linux-[\w-]+)\.so\.\d+")
+RUNTIME = re.compile(r"(libstdc\+\+|libm|libgcc_s|libc|libdl|librt|libpthread|ld-linux-[\w-]+)\.so\.\d+")
 
 
 def output_of(*command):

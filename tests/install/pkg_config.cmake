@@ -16,7 +16,7 @@ if(NOT found VERSION_EQUAL version)
 endif()
 
 separate_arguments(flags UNIX_COMMAND "${flags}")
-execute_process(COMMAND ${compiler} -std=c++17 -DEXPECTED_VERSION="${version}" ${consumer} -o ${executable} ${flags}
+execute_process(COMMAND ${compiler} -std=c++17 -DEXPECTED_VERSION="${version}" -DEXPECTED_CUDA="${cuda}" ${consumer} -o ${executable} ${flags}
   COMMAND_ERROR_IS_FATAL ANY)
 set(ENV{LD_LIBRARY_PATH} ${folder}/..)
 execute_process(COMMAND ${executable} COMMAND_ERROR_IS_FATAL ANY)

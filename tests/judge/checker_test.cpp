@@ -46,7 +46,7 @@ class Checker : public testing::TestWithParam<DType> {
   CaseResult run(const Sabotage& sabotage, const std::function<void(PreparedCase&)>& prepare = {}) {
     PreparedCase prepared(rich_case(GetParam()));
     if (prepare) prepare(prepared);
-    return run_case(Context::reference(), prepared, "", sabotage);
+    return run_case(Device("reference"), prepared, "", sabotage);
   }
   void expect_caught(const char* what, const Sabotage& sabotage) { EXPECT_FALSE(run(sabotage).passed()) << what; }
 };
@@ -127,7 +127,7 @@ TEST_P(Checker, CatchesOutputsThatNobodyWrote) {
   PreparedCase prepared(rich_case(GetParam()));
   const AttentionTensors elsewhere(rich_case(GetParam()));
   const CaseResult result =
-      run_case(Context::reference(), prepared, "", {[&](AttentionArgs& a) { a.out = elsewhere.args().out; }, {}});
+      run_case(Device("reference"), prepared, "", {[&](AttentionArgs& a) { a.out = elsewhere.args().out; }, {}});
   EXPECT_FALSE(result.passed());
 }
 
@@ -144,7 +144,7 @@ TEST_P(Checker, CatchesGapsThatChange) {
   for (const Twist twist : {Twist::padded, Twist::strided, Twist::negative, Twist::unaligned}) {
     c.out.twist = twist;
     const AttentionTensors tensors(c);
-    EXPECT_EQ(run_case(Context::reference(), PreparedCase(c)).problem, "");
+    EXPECT_EQ(run_case(Device("reference"), PreparedCase(c)).problem, "");
     StridedTensor& out = *tensors.outputs()[0];
     if (twist == Twist::negative) continue;  // no gaps
     const std::size_t gap = twist == Twist::unaligned ? 0

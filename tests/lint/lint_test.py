@@ -36,13 +36,26 @@ CASES = {
         ("cuda/heads/a.cu", '#include "cuda/machine/isa.cuh"\n#include <cuda_fp16.h>', '#include "cuda/tile/copy.cuh"'),
         ("cuda/tile/a.cu", '#include "cpu/core/check.h"', '#include "cuda/machine/isa.cuh"'),
         ("cuda/machine/a.cpp", '#include "cuda/emulator/fiber.h"', '#include "cuda/machine/nvidia/isa.cuh"'),
+        ("cuda/machine/a.h", '#pragma once\n#include "cpu/core/check.h"', '#pragma once\n#include "sorot/status.h"'),
+        ("cuda/machine/nvidia/a.cpp", '#include "cuda/emulator/fiber.h"', "#include <cuda_runtime.h>"),
+        ("cuda/machine/emulated/a.cpp", '#include "cuda/heads/heads_plan.h"',
+         '#include "cuda/emulator/fiber.h"\n#include "sorot/status.h"'),
+        ("cuda/emulator/a.cpp", '#include "cuda/machine/runtime.h"',
+         '#include "cuda/machine/site.h"\n#include <sys/mman.h>'),
+        ("cuda/heads/a.cpp", "#include <sys/mman.h>", "#include <cstring>"),
         ("tests/ops/a_test.cpp", '#include "cpu/core/check.h"', '#include "tests/support/oracle.h"'),
+        ("tests/ops/a_test.cpp", '#include "cuda/machine/isa.cuh"',
+         '#include "cuda/machine/runtime.h"\n#include "cuda/emulator/control.h"'),
         ("tests/core/a_test.cpp", '#include "cpu/ops/a.h"', '#include "cuda/heads/heads_plan.h"'),
         ("tests/support/cases.cpp", '#include "cpu/core/element.h"', '#include "sorot/dtype.h"'),
+        ("tests/support/cases.cpp", '#include "cuda/emulator/fiber.h"', '#include "cuda/machine/runtime.h"'),
+        ("tests/support/oracle.cpp", '#include "cuda/machine/runtime.h"', "#include <cmath>"),
         ("tests/support/oracle.cpp", '#include "cpu/core/element.h"', '#include "tests/support/oracle.h"'),
         ("tests/support/oracle.cpp", '#include "cuda/emulator/control.h"', "#include <cmath>"),
         ("bench/a.cpp", '#include "tests/support/oracle.h"', "#include <benchmark/benchmark.h>"),
         ("tools/sorot/a.cpp", '#include "cpu/core/check.h"', '#include "tests/support/oracle.h"'),
+        ("tools/sorot/a.cpp", '#include "cuda/machine/types.h"',
+         '#include "cuda/machine/runtime.h"\n#include "cuda/emulator/control.h"'),
     ],
     "library": [
         ("cpu/ops/a.cpp", "  throw 1;", "  // throw the rest away"),
@@ -84,6 +97,7 @@ CASES = {
     ],
     "naming": [
         ("cpu/ops/a.cpp", "struct row_state {", "struct RowState {"),
+        ("cpu/ops/a.cpp", "struct stream_st;", "struct CUstream_st;"),
         ("tools/sorot/a.cpp", "enum class exit_code : int {", "  struct stat status;"),
         ("cpu/ops/RowState.cpp", "struct RowState {", "struct RowState {"),
         ("cpu/ops/a.cpp", "#define CHECK(x) x", "#define SOROT_CHECK(x) x"),
@@ -125,6 +139,15 @@ class FileRules(unittest.TestCase):
                 with self.subTest(rule=rule, path=path, text=good[:60]):
                     self.assertEqual(fired(path, good), set())
 
+    def test_the_emulated_device_is_no_part_of_the_library(self):
+        for text in ("  throw 1;", "thread_local int calls = 0;", "int calls = 0;", '  printf("x");', "  abort();"):
+            for path in ("cuda/emulator/a.cpp", "cuda/machine/emulated/a.cpp"):
+                with self.subTest(path=path, text=text):
+                    self.assertEqual(fired(path, text), set())
+            for path in ("cuda/machine/nvidia/a.cpp", "cuda/machine/a.cpp", "cuda/heads/a.cpp"):
+                with self.subTest(path=path, text=text):
+                    self.assertNotEqual(fired(path, text), set())
+
     def test_a_reason_excuses_and_only_that_rule(self):
         self.assertEqual(fired("cpu/ops/a.cpp", "  std::abort();  // lint-allow(library): shows the syntax"), set())
         self.assertEqual(fired("cpu/ops/a.cpp", "  std::abort();  // lint-allow(library):"), {"library"})
@@ -143,6 +166,33 @@ class TreeRules(unittest.TestCase):
             with self.subTest(missing=missing):
                 files = {path: text for path, text in whole.items() if path != missing}
                 self.assertEqual(fired_by_tree(files), {"one_op_one_name"})
+
+    def machine_tree(self, emulated_mask="unsigned mask = kFullWarp, ", probe="sync_warp(1); load<int>(p);"):
+        nvidia = """__device__ __forceinline__ void sync_warp(unsigned mask = kFullWarp) { __syncwarp(mask); }
+template <class T>
+__device__ __forceinline__ T load(const T* address) {
+  return *address;
+}
+"""
+        emulated = f"""__device__ __forceinline__ void sync_warp({emulated_mask}Site site = Site::here()) {{ f(site); }}
+template <class T>
+__device__ __forceinline__ T load(const T* address, Site site = Site::here()) {{
+  return *address;
+}}
+"""
+        return {"cuda/machine/nvidia/isa.cuh": "#pragma once\n" + nvidia,
+                "cuda/machine/emulated/isa.cuh": "#pragma once\n" + emulated,
+                "tests/machine/isa_kernels.cu": probe + "\n"}
+
+    def test_both_machines_have_the_same_tested_functions(self):
+        self.assertEqual(fired_by_tree(self.machine_tree()), set())
+        self.assertEqual(fired_by_tree(self.machine_tree(emulated_mask="")), {"machine_twins"})
+        self.assertEqual(fired_by_tree(self.machine_tree(emulated_mask="int mask = kFullWarp, ")), {"machine_twins"})
+        self.assertEqual(fired_by_tree(self.machine_tree(probe="sync_warp(1);")), {"machine_functions_tested"})
+
+    def test_it_finds_the_functions_of_this_machine(self):
+        text = (lint.ROOT / "cuda/machine/nvidia/isa.cuh").read_text()
+        self.assertEqual(len(lint.machine_functions(text)), text.count("__device__ __forceinline__"))
 
     def test_the_top_level_is_fixed(self):
         for path, rules in (("docs/a.md", {"root"}), ("notes.txt", {"root"}), ("cpu/README.md", set())):

@@ -4,12 +4,13 @@
 #include <new>
 #include <string_view>
 
+#include "cuda/emulator/control.h"
 #include "tests/ops/allocation_counter.h"
 #include "tests/ops/devices.h"
 #include "tests/support/attention_generator.h"
 #include "tests/support/attention_problem.h"
 #include "tests/support/attention_tensors.h"
-#include "tests/support/guarded_buffer.h"
+#include "tests/support/device_args.h"
 
 /// Planning, running, failing and explaining allocate nothing.
 namespace sorot::support {
@@ -40,6 +41,12 @@ TEST(AllocationCounter, SeesEveryKindOfAllocation) {
 }
 // NOLINTEND(cppcoreguidelines-no-malloc)
 
+/// Allocations of device memory that are alive, where somebody counts them.
+std::size_t device_allocations() {
+  if constexpr (kEmulated) return emulator::memory_use().allocations;
+  return 0;
+}
+
 class AttentionAllocation : public OnEveryDevice {};
 SOROT_ON_EVERY_DEVICE(AttentionAllocation);
 
@@ -49,18 +56,28 @@ TEST_P(AttentionAllocation, PlanningAndRunningAllocateNothing) {
     const AttentionArgs args = tensors.args();
     AttentionPlan plan;
     if (attention_plan(context_, args, plan).code() == StatusCode::kUnsupported) continue;
-    GuardedBuffer memory(plan.workspace_bytes);
-    const Workspace workspace{plan.workspace_bytes == 0 ? nullptr : memory.data(), plan.workspace_bytes};
-    long allocations = 0;
+    const DeviceMemory memory(device_, plan.workspace_bytes);
+    const Workspace workspace = memory.workspace();
+    DeviceArgs there(device_, args);
+    const std::size_t before = device_allocations();
+    long planning = 0;
+    long running = 0;
     bool ok = false;
     {
       const AllocationCounter counter;
-      ok = attention_plan(context_, args, plan).ok() && attention(context_, plan, args, workspace).ok() &&
-           attention(context_, args, workspace).ok() && explain(plan).text[0] != '\0';
-      allocations = counter.count();
+      ok = attention_plan(context_, there.args(), plan).ok() && explain(plan).text[0] != '\0';
+      planning = counter.count();
+      ok = ok && attention(context_, plan, there.args(), workspace).ok() &&
+           attention(context_, there.args(), workspace).ok();
+      running = counter.count() - planning;
     }
     EXPECT_TRUE(ok);
-    EXPECT_EQ(allocations, 0);
+    EXPECT_EQ(planning, 0);
+    EXPECT_EQ(device_allocations(), before);
+    // What the CUDA runtime or the emulator takes for a launch is theirs.
+    if (device_.on_host()) {
+      EXPECT_EQ(running, 0);
+    }
   }
 }
 

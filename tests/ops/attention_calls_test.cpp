@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "tests/ops/devices.h"
 #include "tests/support/attention_generator.h"
 #include "tests/support/attention_problem.h"
+#include "tests/support/device_args.h"
 #include "tests/support/guarded_buffer.h"
 #include "tests/support/read_args.h"
 
@@ -23,15 +23,19 @@ const AttentionProblemF32::Sizes kSizes{2, 4, 2, 5, 9, 8, 6};
 
 /// A plan with the workspace it asks for.
 struct Planned {
-  Planned(const Context& context, const AttentionArgs& args) {
-    const Status status = attention_plan(context, args, plan);
+  Planned(const Device& device, const AttentionArgs& args)
+      : plan(plan_for(device, args)), memory(device, plan.workspace_bytes) {}
+
+  static AttentionPlan plan_for(const Device& device, const AttentionArgs& args) {
+    AttentionPlan plan;
+    const Status status = attention_plan(device.context(), args, plan);
     EXPECT_TRUE(status.ok()) << status.message();
-    memory = std::make_unique<GuardedBuffer>(plan.workspace_bytes);
+    return plan;
   }
-  Workspace workspace() const { return {plan.workspace_bytes == 0 ? nullptr : memory->data(), plan.workspace_bytes}; }
+  Workspace workspace() const { return memory.workspace(); }
 
   AttentionPlan plan;
-  std::unique_ptr<GuardedBuffer> memory;
+  DeviceMemory memory;
 };
 
 class AttentionCalls : public OnEveryDevice {};
@@ -39,15 +43,15 @@ SOROT_ON_EVERY_DEVICE(AttentionCalls);
 
 TEST_P(AttentionCalls, OutHasTheSameBitsWithAndWithoutLseAndWeights) {
   AttentionProblemF32 all(kSizes);
-  ASSERT_TRUE(all.run(context_).ok());
+  ASSERT_TRUE(all.run(device_).ok());
   for (const bool lse : {false, true}) {
     AttentionProblemF32 some(kSizes);
     (lse ? some.args.weights : some.args.lse) = {};
-    ASSERT_TRUE(some.run(context_).ok());
+    ASSERT_TRUE(some.run(device_).ok());
     EXPECT_TRUE(same_bits(some.out_data, all.out_data));
     AttentionProblemF32 none(kSizes);
     none.args.lse = none.args.weights = {};
-    ASSERT_TRUE(none.run(context_).ok());
+    ASSERT_TRUE(none.run(device_).ok());
     EXPECT_TRUE(same_bits(none.out_data, all.out_data));
   }
 }
@@ -69,19 +73,19 @@ TEST_P(AttentionCalls, APlanServesOtherPointersAndOtherValues) {
   AttentionProblemF32 first(kSizes);
   std::int32_t lengths[] = {9, 9};
   first.args.kv_lengths = view(static_cast<const std::int32_t*>(lengths), {2});
-  const Planned planned(context_, first.args);
+  const Planned planned(device_, first.args);
   AttentionProblemF32 second(kSizes);
   for (float& x : second.q_data) x *= 2;
   second.args.kv_lengths = first.args.kv_lengths;
   lengths[1] = 4;
-  const Status status = attention(context_, planned.plan, second.args, planned.workspace());
+  const Status status = run_plan(device_, planned.plan, second.args);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(judge_call(second.args).what, "");
 }
 
 TEST_P(AttentionCalls, AContextThatLostItsDeviceAnswersNoDeviceEvenWithAPlan) {
   AttentionProblemF32 p(kSizes);
-  const Planned planned(context_, p.args);
+  const Planned planned(device_, p.args);
   const Status status = attention(Context(), planned.plan, p.args, planned.workspace());
   EXPECT_EQ(status.code(), StatusCode::kNoDevice) << status.message();
 }
@@ -112,7 +116,7 @@ TEST_P(AttentionCalls, APlanRefusesArgsThatDifferInAnyField) {
       {"weights", [](A& a) { a.weights = {}; }}};
   for (const auto& [field, change] : changes) {
     AttentionProblemF32 p(kSizes);
-    const Planned planned(context_, p.args);
+    const Planned planned(device_, p.args);
     AttentionArgs args = p.args;
     change(args);
     const Status status = attention(context_, planned.plan, args, planned.workspace());
@@ -127,14 +131,14 @@ TEST_P(AttentionCalls, APlanForOffsetsRefusesOtherOffsets) {
   AttentionProblemF32 p(kSizes);
   p.args.align = Align::offsets;
   p.args.offsets = view(kNumbers, {2});
-  const Planned planned(context_, p.args);
+  const Planned planned(device_, p.args);
   p.args.offsets.strides[0] = 2;
   EXPECT_EQ(attention(context_, planned.plan, p.args, planned.workspace()).code(), StatusCode::kInvalidArgument);
 }
 
 TEST_P(AttentionCalls, APlanRefusesOtherSizesAndDtypes) {
   AttentionProblemF32 p(kSizes);
-  const Planned planned(context_, p.args);
+  const Planned planned(device_, p.args);
   AttentionProblemF32 longer({2, 4, 2, 6, 9, 8, 6});
   EXPECT_EQ(attention(context_, planned.plan, longer.args, planned.workspace()).code(), StatusCode::kInvalidArgument);
   AttentionArgs halves = p.args;
@@ -147,7 +151,7 @@ TEST_P(AttentionCalls, APlanRefusesLessAlignedData) {
   std::vector<float> storage(p.q_data.size() + 8);
   auto* aligned = reinterpret_cast<float*>((reinterpret_cast<std::uintptr_t>(storage.data()) + 15) / 16 * 16);
   p.args.q.data = aligned;
-  const Planned planned(context_, p.args);
+  const Planned planned(device_, p.args);
   p.args.q.data = aligned + 1;
   const Status status = attention(context_, planned.plan, p.args, planned.workspace());
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
@@ -163,7 +167,7 @@ TEST_P(AttentionCalls, AnEmptyPlanIsRefused) {
 
 TEST_P(AttentionCalls, AFailedPlanLeavesThePlanAsItWas) {
   AttentionProblemF32 p(kSizes);
-  Planned planned(context_, p.args);
+  Planned planned(device_, p.args);
   AttentionPlan before;
   std::memcpy(static_cast<void*>(&before), &planned.plan, sizeof before);
   AttentionArgs bad = p.args;
@@ -175,25 +179,29 @@ TEST_P(AttentionCalls, AFailedPlanLeavesThePlanAsItWas) {
 
 TEST_P(AttentionCalls, BadWorkspacesAreRefused) {
   AttentionProblemF32 p(kSizes);
-  const Planned planned(context_, p.args);
+  const Planned planned(device_, p.args);
   const std::size_t bytes = planned.plan.workspace_bytes;
   if (bytes == 0) GTEST_SKIP() << "this kernel needs no workspace";
-  const auto code = [&](Workspace workspace) { return attention(context_, planned.plan, p.args, workspace).code(); };
-  GuardedBuffer large(bytes + 512);
+  DeviceArgs there(device_, p.args);
+  const auto code = [&](Workspace workspace) {
+    return attention(context_, planned.plan, there.args(), workspace).code();
+  };
+  const DeviceMemory large(device_, bytes + 512);
   EXPECT_EQ(code({large.data(), bytes - 1}), StatusCode::kWorkspaceTooSmall);
   EXPECT_EQ(code({}), StatusCode::kWorkspaceTooSmall);
   EXPECT_EQ(code({nullptr, bytes}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({large.data() + 16, bytes}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({large.data(), ~std::size_t{0}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(there.copy_back(), "");
   EXPECT_TRUE(std::isnan(p.out_data[0]));
-  const Status status = attention(context_, planned.plan, p.args, {large.data(), bytes - 1});
+  const Status status = attention(context_, planned.plan, there.args(), {large.data(), bytes - 1});
   EXPECT_NE(std::string(status.message()).find(std::to_string(bytes)), std::string::npos) << status.message();
   EXPECT_EQ(code({large.data() + 256, bytes}), StatusCode::kOk);
 }
 
 TEST_P(AttentionCalls, AWorkspaceMayOverlapNothing) {
   AttentionProblemF32 p(kSizes);
-  const Planned planned(context_, p.args);
+  const Planned planned(device_, p.args);
   if (planned.plan.workspace_bytes == 0) GTEST_SKIP() << "this kernel needs no workspace";
   GuardedBuffer shared(planned.plan.workspace_bytes + 8192);
   for (const bool output : {true, false}) {
@@ -213,27 +221,37 @@ TEST_P(AttentionCalls, TheWorkspaceMayHoldAnythingAndKeepsItsNeighbours) {
   std::vector<float> first;
   for (const int fill : {0x00, 0xFF, 0x7F, 0x5A}) {
     AttentionProblemF32 p(kSizes);
-    const Planned planned(context_, p.args);
-    planned.memory->fill(static_cast<std::byte>(fill));
-    ASSERT_TRUE(attention(context_, planned.plan, p.args, planned.workspace()).ok());
-    EXPECT_TRUE(planned.memory->guards_intact());
+    Planned planned(device_, p.args);
+    planned.memory.fill(static_cast<std::byte>(fill));
+    DeviceArgs there(device_, p.args);
+    ASSERT_TRUE(attention(context_, planned.plan, there.args(), planned.workspace()).ok());
+    EXPECT_EQ(there.copy_back(), "");
+    EXPECT_TRUE(planned.memory.guards_intact());
     if (first.empty()) first = p.out_data;
     EXPECT_TRUE(same_bits(p.out_data, first));
   }
 }
 
+/// By itself: other threads would see the schedules that run() chooses.
+bool run_once(const Device& device, AttentionProblemF32& p) {
+  const Planned planned(device, p.args);
+  DeviceArgs there(device, p.args);
+  const bool ok = attention(device.context(), planned.plan, there.args(), planned.workspace()).ok();
+  return there.copy_back().empty() && ok;
+}
+
 TEST_P(AttentionCalls, DistinctContextsRunInParallel) {
   constexpr int kThreads = 4;
   AttentionProblemF32 expected(kSizes);
-  ASSERT_TRUE(expected.run(context_).ok());
+  ASSERT_TRUE(expected.run(device_).ok());
   std::vector<int> wrong(kThreads, 0);
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      const Context mine = make_context(GetParam());
+      const Device mine(GetParam());
       for (int repeat = 0; repeat < 20; ++repeat) {
         AttentionProblemF32 p(kSizes);
-        const bool same = p.run(mine).ok() && same_bits(p.out_data, expected.out_data) &&
+        const bool same = run_once(mine, p) && same_bits(p.out_data, expected.out_data) &&
                           same_bits(p.lse_data, expected.lse_data) && same_bits(p.weights_data, expected.weights_data);
         wrong[t] += same ? 0 : 1;
       }
@@ -245,7 +263,7 @@ TEST_P(AttentionCalls, DistinctContextsRunInParallel) {
 
 TEST_P(AttentionCalls, ExplainsAPlanInWords) {
   AttentionProblemF32 p(kSizes);
-  const Planned planned(context_, p.args);
+  const Planned planned(device_, p.args);
   const std::string text = explain(planned.plan).c_str();
   for (const std::string& part : {std::string(planned.plan.kernel), std::string(planned.plan.variant), GetParam(),
                                   std::to_string(planned.plan.workspace_bytes), std::string(planned.plan.reasons)}) {
@@ -279,11 +297,11 @@ TEST_P(AttentionCalls, FieldCase36NoSilentFallback) {
 }
 
 TEST_P(AttentionCalls, FieldCase36AContextWithoutADeviceComputesNothing) {
-  Context moved = make_context(GetParam());
+  Context moved = device_.another_context();
   const Context taken = std::move(moved);
   EXPECT_EQ(taken.device_name(), GetParam());
   AttentionProblemF32 p(kSizes);
-  const Planned planned(taken, p.args);
+  const Planned planned(device_, p.args);
   const Context none;
   for (const Context* context : {&none, &std::as_const(moved)}) {
     AttentionPlan plan;
@@ -299,11 +317,11 @@ TEST_P(AttentionCalls, SixtyRandomCasesMatchTheOracle) {
   for (std::uint64_t index = 0; index < 60; ++index) {
     const AttentionCase c = generate_attention_case(1, index);
     for (const auto& [what, sibling] : with_siblings(c)) {
-      const CaseResult result = run_case(context_, PreparedCase(sibling));
+      const CaseResult result = run_case(device_, PreparedCase(sibling));
       if (!result.served) continue;
       EXPECT_TRUE(result.passed()) << index << ": " << what << result.problem;
     }
-    EXPECT_EQ(run_invalid(context_, c, static_cast<std::size_t>(c.invalid)), "") << index;
+    EXPECT_EQ(run_invalid(device_, c, static_cast<std::size_t>(c.invalid)), "") << index;
   }
 }
 

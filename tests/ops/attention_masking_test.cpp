@@ -133,11 +133,11 @@ const std::vector<Hide>& ways_to_hide() {
 }
 
 /// Row 0 with `value` in k and v of key 2, which it does not attend.
-std::vector<float> row_0_with(const Context& context, const Hide& hide, bool in_key, float value) {
+std::vector<float> row_0_with(const Device& device, const Hide& hide, bool in_key, float value) {
   AttentionProblemF32 p({1, 1, 1, 3, 4, 5, 6});
   hide.apply(p.args);
   (in_key ? p.k(0, 0, 2, 1) : p.v(0, 0, 2, 1)) = value;
-  EXPECT_TRUE(p.run(context).ok());
+  EXPECT_TRUE(p.run(device).ok());
   EXPECT_EQ(judge_call(p.args).what, "") << hide.how;
   std::vector<float> row(p.out_data.begin(), p.out_data.begin() + 6);
   row.push_back(p.lse(0, 0, 0));
@@ -147,18 +147,18 @@ std::vector<float> row_0_with(const Context& context, const Hide& hide, bool in_
 
 TEST_P(AttentionMasking, FieldCase3NonFiniteInAMaskedKeyChangesNoBit) {
   for (const Hide& hide : ways_to_hide()) {
-    const std::vector<float> clean = row_0_with(context_, hide, true, 1);
+    const std::vector<float> clean = row_0_with(device_, hide, true, 1);
     for (const float bad : {kNan, kInf, -kInf}) {
-      EXPECT_TRUE(same_bits(row_0_with(context_, hide, true, bad), clean)) << hide.how << " " << bad;
+      EXPECT_TRUE(same_bits(row_0_with(device_, hide, true, bad), clean)) << hide.how << " " << bad;
     }
   }
 }
 
 TEST_P(AttentionMasking, FieldCase4NonFiniteInAMaskedValueChangesNoBit) {
   for (const Hide& hide : ways_to_hide()) {
-    const std::vector<float> clean = row_0_with(context_, hide, false, 1);
+    const std::vector<float> clean = row_0_with(device_, hide, false, 1);
     for (const float bad : {kNan, kInf, -kInf}) {
-      EXPECT_TRUE(same_bits(row_0_with(context_, hide, false, bad), clean)) << hide.how << " " << bad;
+      EXPECT_TRUE(same_bits(row_0_with(device_, hide, false, bad), clean)) << hide.how << " " << bad;
     }
   }
 }

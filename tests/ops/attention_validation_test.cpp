@@ -253,7 +253,7 @@ SOROT_ON_EVERY_DEVICE(AttentionValidation);
 
 TEST_P(AttentionValidation, TheSoundProblemIsSound) {
   Sound sound;
-  const Status status = sound.p.run(context_);
+  const Status status = sound.p.run(device_);
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
@@ -287,7 +287,7 @@ TEST_P(AttentionValidation, EveryBadValueIsRefusedByCodeAndByName) {
 
 TEST_P(AttentionValidation, FieldCase35ABadGroupIsAStatus) {
   AttentionProblemF32 p({1, 5, 2, 1, 1, 1, 1});
-  const Status status = p.run(context_);
+  const Status status = p.run(device_);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(std::string(status.message()).starts_with("5 query heads are not a multiple of 2 kv heads"))
       << status.message();
@@ -299,11 +299,11 @@ TEST_P(AttentionValidation, InterleavedOutputsAreRefused) {
   std::vector<float> shared(8, kNan);
   p.args.out = view(shared.data(), {1, 1, 4, 1}).with_strides({8, 8, 2, 1});
   p.args.lse = view(shared.data() + 1, {1, 1, 4}).with_strides({8, 8, 2});
-  const Status status = p.run(context_);
+  const Status status = p.run(device_);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_NE(std::string(status.message()).find("out overlaps lse"), std::string::npos) << status.message();
   p.args.lse = {};
-  EXPECT_TRUE(p.run(context_).ok());
+  EXPECT_TRUE(p.run(device_).ok());
 }
 
 TEST_P(AttentionValidation, AnInputBetweenTheRowsOfOutIsRefused) {
@@ -311,13 +311,13 @@ TEST_P(AttentionValidation, AnInputBetweenTheRowsOfOutIsRefused) {
   std::vector<float> shared(16, 0.5F);
   p.args.out = view(shared.data(), {1, 1, 4, 2}).with_strides({16, 16, 4, 1});
   p.args.q = view(shared.data() + 2, {1, 1, 4, 2}).with_strides({16, 16, 4, 1});
-  EXPECT_EQ(p.run(context_).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(p.run(device_).code(), StatusCode::kInvalidArgument);
 }
 
 TEST_P(AttentionValidation, InputsMayOverlapEachOther) {
   AttentionProblemF32 p({1, 2, 2, 4, 4, 4, 4});
   p.args.k = p.args.v = p.args.q;
-  EXPECT_TRUE(p.run(context_).ok());
+  EXPECT_TRUE(p.run(device_).ok());
 }
 
 TEST_P(AttentionValidation, EmptyTensorsNeedNoMemory) {
@@ -325,12 +325,12 @@ TEST_P(AttentionValidation, EmptyTensorsNeedNoMemory) {
     AttentionProblemF32 p({empty == 0 ? 0 : 2, empty == 1 ? 0 : 2, 2, empty == 2 ? 0 : 3, 4, 4, 4});
     void* nowhere = reinterpret_cast<void*>(std::uintptr_t{3});  // not even aligned: nobody may look
     p.args.q.data = p.args.out.data = p.args.lse.data = p.args.weights.data = nowhere;
-    const Status status = p.run(context_);
+    const Status status = p.run(device_);
     EXPECT_TRUE(status.ok()) << status.message();
   }
   AttentionProblemF32 p({2, 2, 2, 3, 0, 4, 4});
   p.args.k.data = p.args.v.data = nullptr;
-  const Status status = p.run(context_);
+  const Status status = p.run(device_);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(p.out(1, 1, 2, 3), 0.0F);
   EXPECT_EQ(p.lse(1, 1, 2), -kInf);

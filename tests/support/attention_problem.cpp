@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "tests/support/guarded_buffer.h"
+#include "tests/support/device_args.h"
 #include "tests/support/random.h"
 
 namespace sorot::support {
@@ -38,7 +38,7 @@ AttentionProblemF32::AttentionProblemF32(const Sizes& s)
   args.weights = view(weights_data.data(), {s.batch, s.heads, s.queries, s.keys});
 }
 
-Status AttentionProblemF32::run(const Context& context) { return plan_and_run(context, args); }
+Status AttentionProblemF32::run(const Device& device) { return plan_and_run(device, args); }
 
 float& AttentionProblemF32::q(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
   return q_data[at(b, sizes.heads, h, sizes.queries, i, sizes.head_dim, d)];
@@ -59,11 +59,10 @@ float AttentionProblemF32::weight(std::int64_t b, std::int64_t h, std::int64_t i
   return weights_data[at(b, sizes.heads, h, sizes.queries, i, sizes.keys, j)];
 }
 
-Status plan_and_run(const Context& context, const AttentionArgs& args) {
+Status plan_and_run(const Device& device, const AttentionArgs& args) {
   AttentionPlan plan;
-  if (Status status = attention_plan(context, args, plan); !status.ok()) return status;
-  GuardedBuffer workspace(plan.workspace_bytes);
-  return attention(context, plan, args, {plan.workspace_bytes == 0 ? nullptr : workspace.data(), plan.workspace_bytes});
+  if (Status status = attention_plan(device.context(), args, plan); !status.ok()) return status;
+  return run_plan(device, plan, args);
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {

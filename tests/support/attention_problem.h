@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sorot/sorot.h"
+#include "tests/support/device.h"
 
 /// Small dense f32 problems for tests that name their numbers. Anything unusual is set on `args` by the test.
 namespace sorot::support {
@@ -25,7 +26,7 @@ struct AttentionProblemF32 {
   AttentionProblemF32& operator=(const AttentionProblemF32&) = delete;
 
   /// Plans, makes a workspace and runs; the Status of whichever failed.
-  Status run(const Context& context);
+  Status run(const Device& device);
 
   float& q(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d);
   float& k(std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t d);
@@ -39,8 +40,8 @@ struct AttentionProblemF32 {
   AttentionArgs args;  ///< q, k, v, out, lse and weights are set
 };
 
-/// Runs args as they are: plan, workspace, call.
-Status plan_and_run(const Context& context, const AttentionArgs& args);
+/// Runs args that lie in host memory: plan, workspace, call, outputs back on the host (see run_plan).
+Status plan_and_run(const Device& device, const AttentionArgs& args);
 
 /// Bitwise, so that -0 differs from 0 and NaN equals itself.
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b);

@@ -5,19 +5,15 @@
 #include <vector>
 
 #include "sorot/attention.h"
-#include "sorot/context.h"
 #include "tests/support/attention_case.h"
 #include "tests/support/attention_tensors.h"
+#include "tests/support/device.h"
 #include "tests/support/oracle.h"
 #include "tests/support/tolerance.h"
 
 namespace sorot::support {
 
-/// A device of this build by its name; throws std::invalid_argument for another.
-Context make_context(const std::string& device);
-
-/// Names of the devices, and of the kernels that a device has for an operator, as this build reports them.
-std::vector<std::string> device_names();
+/// Names of the kernels that a device has for an operator, as this build reports them.
 std::vector<std::string> kernel_names(const std::string& device, const std::string& op);
 
 /// A case with its tensors in memory and the oracle's word on it. Costly, and the same for every kernel.
@@ -50,13 +46,14 @@ struct Sabotage {
 };
 
 /// Runs a kernel (by name; empty: the plan's choice) and judges everything it may and may not do: results against the
-/// oracle; two runs, over different bytes in outputs and workspace, equal bit for bit; out the same without lse and
-/// weights; inputs, gaps between elements and memory around every tensor untouched.
-CaseResult run_case(const Context& context, const PreparedCase& prepared, const std::string& kernel = "",
+/// oracle; two runs and more, over different bytes in outputs and workspace and under every schedule of the device,
+/// equal bit for bit; out the same without lse and weights; inputs, gaps between elements and memory around every
+/// tensor untouched.
+CaseResult run_case(const Device& device, const PreparedCase& prepared, const std::string& kernel = "",
                     const Sabotage& sabotage = {});
 
 /// The case with a mistake in its args (see invalid_args.h): empty if planning and running both answer
 /// kInvalidArgument and write nothing, else what is wrong.
-std::string run_invalid(const Context& context, const AttentionCase& c, std::size_t mistake);
+std::string run_invalid(const Device& device, const AttentionCase& c, std::size_t mistake);
 
 }  // namespace sorot::support

@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/device.h"
+#include "tests/support/device_args.h"
 #include "tools/sorot/attend_inputs.h"
 #include "tools/sorot/command.h"
 #include "tools/sorot/outputs.h"
@@ -59,9 +61,10 @@ void declare(CLI::App& app, AttendOptions& o) {
       "what ran, or what is wrong. Exit codes: 0 success, 2 bad input, 3 no device or something this device lacks.");
 
   const char* device = "Device";
-  value("--device", o.device, "NAME", "auto or reference (default auto: the best of this machine)")->group(device);
+  value("--device", o.device, "NAME", "auto, reference or cuda (default auto: a GPU if there is one)")->group(device);
   value("--kernel", o.kernel, "NAME", "this kernel (see sorot info) or none (default the fastest that can serve)")
       ->group(device);
+  declare_emulation(app, o.emulation);
 }
 
 /// An output as the library writes it. Its shape is what the file will have; the view has the full rank.
@@ -113,19 +116,32 @@ std::vector<Output> make_outputs(const AttendOptions& options, const AttendInput
   return outputs;
 }
 
-Run compute(const Context& context, const AttendOptions& options, const AttendInputs& inputs) {
+/// The call by itself, on a clock that begins once inputs are where the device wants them. Outputs are on the host
+/// then.
+void call(const support::Device& device, const AttendInputs& inputs, Run& run) {
+  const std::size_t bytes = run.plan.workspace_bytes;
+  const Buffer host(device.on_host() ? bytes : 0);
+  const support::DeviceMemory there(device, device.on_host() ? 0 : bytes);
+  const Workspace workspace = device.on_host() ? Workspace{host.data(), host.bytes()} : there.workspace();
+  support::DeviceArgs args(device, run.args);
+  device.wait();
+
+  const auto start = std::chrono::steady_clock::now();
+  inputs.require(attention(device.context(), run.plan, args.args(), workspace));
+  device.wait();
+  run.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (const std::string changed = args.copy_back(); !changed.empty()) throw support::DeviceError(changed);
+}
+
+Run compute(const support::Device& device, const AttendOptions& options, const AttendInputs& inputs) {
   Run run{inputs.args(), make_outputs(options, inputs), {}, 0};
   for (const Output& output : run.outputs) {
     const std::string_view option = output.option;
     (option == "--out" ? run.args.out : option == "--lse" ? run.args.lse : run.args.weights) = output.view;
   }
   const PlanHint hint{options.kernel.empty() ? nullptr : options.kernel.c_str()};
-  inputs.require(attention_plan(context, run.args, run.plan, hint));
-  const Buffer workspace(run.plan.workspace_bytes);
-
-  const auto start = std::chrono::steady_clock::now();
-  inputs.require(attention(context, run.plan, run.args, {workspace.data(), workspace.bytes()}));
-  run.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  inputs.require(attention_plan(device.context(), run.args, run.plan, hint));
+  call(device, inputs, run);
   return run;
 }
 
@@ -176,14 +192,16 @@ ExitCode run_attend(const Arguments& arguments) {
   declare(app, options);
   if (!parse(app, arguments)) return ExitCode::kSuccess;
 
-  const Context context = make_context(options.device);
+  const std::string name = choose_device(options.device);
+  Emulation(options.emulation, name).apply(0);
+  const support::Device device = open_device(name);
   Outputs files;
   if (!options.out.empty()) files.claim("--out", options.out);
   if (!options.weights.empty()) files.claim("--weights", options.weights);
   if (!options.lse.empty()) files.claim("--lse", options.lse);
 
   const AttendInputs inputs(options);
-  Run run = compute(context, options, inputs);
+  Run run = compute(device, options, inputs);
   stage(files, run, inputs.wide());
   std::string report;
   if (options.json) {

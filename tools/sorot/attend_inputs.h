@@ -5,6 +5,7 @@
 
 #include "sorot/sorot.h"
 #include "tools/sorot/buffer.h"
+#include "tools/sorot/emulation.h"
 #include "tools/sorot/npy.h"
 
 namespace sorot::tools {
@@ -17,6 +18,7 @@ struct AttendOptions {
   bool causal = false;
   std::string scale, softcap;
   std::string dtype = "fp32", device = "auto", kernel;
+  EmulationOptions emulation;
   std::string out, weights, lse;
   bool explain = false, json = false;
 };

@@ -13,10 +13,12 @@
 #include "tests/support/attention_case.h"
 #include "tests/support/attention_generator.h"
 #include "tests/support/attention_tensors.h"
+#include "tests/support/device.h"
 #include "tests/support/features.h"
 #include "tests/support/run_case.h"
 #include "tools/sorot/check_coverage.h"
 #include "tools/sorot/command.h"
+#include "tools/sorot/emulation.h"
 
 /// `sorot check`: a device against the double-precision oracle, on cases from a file or from the stratified fuzzer.
 namespace sorot::tools {
@@ -35,6 +37,7 @@ struct CheckOptions {
   std::string kernel;
   std::string cases;
   std::string fuzz, seed = "0", only;
+  EmulationOptions emulation;
 };
 
 /// As a word of a shell command line.
@@ -59,7 +62,8 @@ struct Source {
                         : support::generate_attention_case(seed, static_cast<std::uint64_t>(index(n)));
   }
   std::string options(std::int64_t n) const {
-    if (from_file(n)) return fmt::format("--cases {} --only {}", quoted(file_name), index(n));
+    if (from_file(n) && seed == 0) return fmt::format("--cases {} --only {}", quoted(file_name), index(n));
+    if (from_file(n)) return fmt::format("--cases {} --seed {} --only {}", quoted(file_name), seed, index(n));
     return fmt::format("--seed {} --only {}", seed, index(n));
   }
 };
@@ -68,12 +72,13 @@ CheckOptions parse_options(const Arguments& arguments, bool& help) {
   CheckOptions options;
   CLI::App app("Checks a device against the double-precision oracle.", "sorot check");
   app.add_option("--op", options.op, "Operator (default attention)");
-  app.add_option("--device", options.device, "auto or reference (default auto)");
+  app.add_option("--device", options.device, "auto, reference or cuda (default auto)");
   app.add_option("--kernel", options.kernel, "Only this kernel");
   app.add_option("--cases", options.cases, "JSON file: a list of cases as --only prints them");
   app.add_option("--fuzz", options.fuzz, "Random cases (default 300 without --cases)");
   app.add_option("--seed", options.seed, "Seed of the random cases (default 0)");
   app.add_option("--only", options.only, "Only the case with this index");
+  declare_emulation(app, options.emulation);
   help = !parse(app, arguments);
   if (!help && options.op != "attention") refuse("--op is '{}', expected attention", options.op);
   return options;
@@ -161,8 +166,9 @@ class Checker {
   Checker(const CheckOptions& options, Source source)
       : options_(options),
         source_(std::move(source)),
-        context_(make_context(options.device)),
-        device_(context_.device_name()),
+        device_(choose_device(options.device)),
+        emulation_(options.emulation, device_),
+        opened_(open_device(device_)),
         kernels_(support::kernel_names(device_, options.op)),
         coverage_({}, "", {}) {
     if (!options.kernel.empty()) {
@@ -181,6 +187,7 @@ class Checker {
     std::int64_t failed = 0;
     for (std::int64_t n = range.first; n < range.end; ++n) {
       const AttentionCase c = source_.at(n);
+      draw_device(n);
       if (source_.from_file(n)) require_sound(c, n);
       if (!options_.only.empty()) fmt::print("case {}: {}\n", source_.index(n), support::to_json(c));
       const std::vector<std::string> problems = check(c);
@@ -200,10 +207,17 @@ class Checker {
   }
 
  private:
+  /// What an emulated device is like changes from case to case, and a Context keeps what it was opened on.
+  void draw_device(std::int64_t n) {
+    if (!support::kEmulated || opened_.on_host()) return;
+    emulation_.apply_drawn(source_.seed, static_cast<std::uint64_t>(source_.index(n)));
+    opened_ = open_device(device_);
+  }
+
   /// A case that no device may accept is a mistake of the file, not of the device.
   void require_sound(const AttentionCase& c, std::int64_t n) const {
     AttentionPlan plan;
-    const Status status = attention_plan(context_, support::AttentionTensors(c).args(), plan);
+    const Status status = attention_plan(opened_.context(), support::AttentionTensors(c).args(), plan);
     if (status.code() != StatusCode::kInvalidArgument) return;
     refuse("--cases {}: case {}: {}", quoted(source_.file_name), source_.index(n), status.message());
   }
@@ -215,7 +229,7 @@ class Checker {
       const PreparedCase prepared(sibling);
       bool served = false;
       for (const std::string& kernel : kernels_) {
-        const CaseResult result = run_case(context_, prepared, kernel);
+        const CaseResult result = run_case(opened_, prepared, kernel);
         served = served || result.served;
         if (!result.served) {
           coverage_.count_refused(kernel, sibling.dtype, prepared.features);
@@ -230,12 +244,12 @@ class Checker {
       if (served && options_.kernel.empty()) {
         // The plan's own choice must be one of them.
         AttentionPlan plan;
-        const Status status = attention_plan(context_, prepared.tensors.args(), plan);
+        const Status status = attention_plan(opened_.context(), prepared.tensors.args(), plan);
         if (!status.ok()) problems.push_back(fmt::format("{}no plan without a hint: {}", what, status.message()));
       }
     }
     if (c.invalid >= 0) {
-      const std::string problem = run_invalid(context_, c, static_cast<std::size_t>(c.invalid));
+      const std::string problem = run_invalid(opened_, c, static_cast<std::size_t>(c.invalid));
       if (!problem.empty()) problems.push_back(problem);
     }
     return problems;
@@ -243,7 +257,8 @@ class Checker {
 
   std::string command(std::int64_t n) const {
     const std::string kernel = options_.kernel.empty() ? "" : " --kernel " + options_.kernel;
-    return fmt::format("sorot check --op {} --device {}{} {}", options_.op, device_, kernel, source_.options(n));
+    return fmt::format("sorot check --op {} --device {}{}{} {}", options_.op, device_, kernel, emulation_.options(),
+                       source_.options(n));
   }
 
   /// True if nothing is missing, or too few cases ran to expect it.
@@ -263,8 +278,9 @@ class Checker {
 
   CheckOptions options_;
   Source source_;
-  Context context_;
   std::string device_;
+  Emulation emulation_;
+  support::Device opened_;
   std::vector<std::string> kernels_;
   Coverage coverage_;
 };

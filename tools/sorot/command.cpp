@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <set>
+#include <vector>
 
 namespace sorot::tools {
 namespace {
@@ -52,6 +53,13 @@ Arguments normalise(const CLI::App& app, const Arguments& arguments) {
     normal.push_back(name + "=" + value);
   }
   return normal;
+}
+
+/// Why `auto` does not take CUDA; empty if it does. An emulated device is for those who ask for it.
+std::string why_no_gpu() {
+  if (!support::kHasCuda) return "the only device in this build";
+  if (support::kEmulated) return "cuda is emulated in this build, which is for tests and taken only by name";
+  return support::Device::probe("cuda").message();
 }
 
 /// True if help is asked for where an option stands; behind `--out` it would be a value.
@@ -112,15 +120,28 @@ std::vector<std::int64_t> parse_integers(std::string_view option, const std::str
   return values;
 }
 
-Context make_context(const std::string& device) {
-  if (device == "auto" || device == "reference") return Context::reference();
-  if (device == "cpu" || device == "cuda") {
+std::string choose_device(const std::string& name) {
+  if (name == "auto") return why_no_gpu().empty() ? "cuda" : "reference";
+  std::vector<std::string> names;
+  for (std::size_t d = 0; d < build_info().device_count; ++d) names.emplace_back(build_info().devices[d]->name);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return name;
+  if (name == "cpu" || name == "cuda") {
     throw Failure(ExitCode::kNoDevice,
-                  fmt::format("device {} is not in this build of sorot, which has: reference", device));
+                  fmt::format("device {} is not in this build of sorot, which has: {}", name, fmt::join(names, ", ")));
   }
-  refuse("--device is '{}', expected auto or reference", device);
+  refuse("--device is '{}', expected auto, reference or cuda", name);
 }
 
-std::string auto_device_reason() { return "auto takes reference: the only device in this build"; }
+support::Device open_device(const std::string& name) {
+  if (const Status status = support::Device::probe(name); !status.ok()) {
+    throw Failure(ExitCode::kNoDevice, status.message());
+  }
+  return support::Device(name);
+}
+
+std::string auto_device_reason() {
+  const std::string reason = why_no_gpu();
+  return reason.empty() ? "auto takes cuda: " + support::cuda_model() : "auto takes reference: " + reason;
+}
 
 }  // namespace sorot::tools

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sorot/sorot.h"
+#include "tests/support/device.h"
 #include "tools/sorot/failure.h"
 
 /// What the subcommands of `sorot` share: failing with one line, reading options, choosing a device.
@@ -31,8 +32,12 @@ std::int64_t parse_integer(std::string_view option, const std::string& text);
 /// "3,5,-2" -> {3, 5, -2}.
 std::vector<std::int64_t> parse_integers(std::string_view option, const std::string& text);
 
-/// The device by name; `auto` takes the best this build has here. Known but absent from this build: kNoDevice.
-Context make_context(const std::string& device);
+/// The name of a device of this build; `auto` is the best this build has here. Unknown: kBadInput. Known but absent
+/// from this build: kNoDevice.
+std::string choose_device(const std::string& name);
+
+/// The device of that name, opened; kNoDevice, with the library's words, if that fails.
+support::Device open_device(const std::string& name);
 
 /// Why `auto` takes what it takes, in words.
 std::string auto_device_reason();

@@ -63,6 +63,9 @@ int main(int argc, char** argv) {
   } catch (const sorot::tools::Failure& failure) {
     report(failure.what());
     return static_cast<int>(failure.exit_code);
+  } catch (const sorot::support::DeviceError& error) {
+    report(error.what());
+    return static_cast<int>(ExitCode::kNoDevice);
   } catch (const std::bad_alloc&) {
     report("not enough memory for these tensors");
     return static_cast<int>(ExitCode::kBadInput);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 namespace {
 
@@ -34,9 +35,30 @@ double error_of(const float (&out)[kTokens][kDim]) {
   return error;
 }
 
+/// What a build says of CUDA and what it does: EXPECTED_CUDA is ON, OFF or EMULATED.
+int check_cuda() {
+  const bool on = std::strcmp(EXPECTED_CUDA, "ON") == 0;
+  const bool emulated = std::strcmp(EXPECTED_CUDA, "EMULATED") == 0;
+  const char* compiler = sorot::build_info().cuda_compiler;
+  const char* expected = on ? "nvcc " : emulated ? "emulated" : "none";
+  if (compiler == nullptr) compiler = "none";
+  if (std::strncmp(compiler, expected, std::strlen(expected)) != 0) return fail("cuda_compiler", compiler);
+
+  const bool gpu = on && std::filesystem::exists("/dev/nvidiactl");
+  sorot::Context context;
+  const sorot::Status status = sorot::Context::cuda(0, nullptr, context);
+  std::printf("CUDA compiler: %s; device 0: %s %s\n", compiler, sorot::name(status.code()), status.message());
+  const sorot::StatusCode wanted = emulated || gpu ? sorot::StatusCode::kOk : sorot::StatusCode::kNoDevice;
+  if (status.code() != wanted) return fail("Context::cuda, expected", sorot::name(wanted));
+  if (std::strcmp(context.device_name(), status.ok() ? "cuda" : "none") != 0) return fail("name", context.device_name());
+  return 0;
+}
+
 }  // namespace
 
 int main() {
+  if (check_cuda() != 0) return 1;
+
   const sorot::BuildInfo& build = sorot::build_info();
   if (std::strcmp(build.version, EXPECTED_VERSION) != 0)
     return fail("expected version " EXPECTED_VERSION, build.version);

@@ -1,0 +1,55 @@
+# Decides whether this build has CUDA, and says so. Sets sorot_cuda to ON (nvcc), OFF or EMULATED, sorot_cuda_compiler
+# to what build_info() says, and with ON makes the language CUDA and the CUDA runtime known.
+
+# CMake itself looks into CMAKE_CUDA_COMPILER, CUDACXX, CUDA_PATH and PATH. An nvcc may also lie in NVIDIA's default
+# place, and Sorot's developers have the one that tools/setup.sh brings.
+if(SOROT_CUDA MATCHES "^(AUTO|ON)$" AND NOT CMAKE_CUDA_COMPILER)
+  set(nvcc "$ENV{CUDACXX}")
+  if(nvcc STREQUAL "")
+    set(nvcc_folders $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
+    if(SOROT_DEVELOPER)
+      file(GLOB nvcc_of_setup ${CMAKE_CURRENT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13/bin)
+      list(APPEND nvcc_folders ${nvcc_of_setup})
+    endif()
+    unset(nvcc)
+    find_program(nvcc nvcc PATHS ${nvcc_folders} NO_CACHE)
+  endif()
+  if(nvcc)
+    include(CheckLanguage)
+    set(cudacxx "$ENV{CUDACXX}")
+    set(ENV{CUDACXX} "${nvcc}")
+    unset(CMAKE_CUDA_COMPILER CACHE)
+    check_language(CUDA)
+    set(ENV{CUDACXX} "${cudacxx}")
+  endif()
+endif()
+
+set(sorot_cuda ${SOROT_CUDA})
+if(SOROT_CUDA STREQUAL "AUTO")
+  set(sorot_cuda OFF)
+  if(CMAKE_CUDA_COMPILER)
+    set(sorot_cuda ON)
+  endif()
+endif()
+
+if(sorot_cuda STREQUAL "ON")
+  if(NOT CMAKE_CUDA_COMPILER)
+    message(FATAL_ERROR
+      "SOROT_CUDA is ON, but there is no CUDA compiler that works: put nvcc on the PATH, or pass "
+      "-DCMAKE_CUDA_COMPILER=/path/to/nvcc. Without a GPU, EMULATED runs the kernels on the host; OFF leaves them out.")
+  endif()
+  enable_language(CUDA)
+  if(NOT CMAKE_CUDA_COMPILER_ID STREQUAL "NVIDIA" OR CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
+    message(FATAL_ERROR "The CUDA compiler is ${CMAKE_CUDA_COMPILER_ID} ${CMAKE_CUDA_COMPILER_VERSION} "
+                        "(${CMAKE_CUDA_COMPILER}), expected nvcc 12.8 or newer")
+  endif()
+  find_package(CUDAToolkit REQUIRED)
+  set(sorot_cuda_compiler "\"nvcc ${CMAKE_CUDA_COMPILER_VERSION}\"")
+  message(STATUS "Sorot: CUDA ON, nvcc ${CMAKE_CUDA_COMPILER_VERSION} for ${SOROT_CUDA_ARCHITECTURES}")
+elseif(sorot_cuda STREQUAL "EMULATED")
+  set(sorot_cuda_compiler "\"emulated\"")
+  message(STATUS "Sorot: CUDA EMULATED, kernels run on the host")
+else()
+  set(sorot_cuda_compiler nullptr)
+  message(STATUS "Sorot: CUDA OFF (SOROT_CUDA is ${SOROT_CUDA})")
+endif()
