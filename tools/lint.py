@@ -38,7 +38,7 @@ ARROWS = {
     "cuda/machine/": ["sorot/", "cuda/machine/"],
     "cuda/machine/nvidia/": ["sorot/", "cuda/machine/", "cuda.h", "cuda_*.h"],
     "cuda/machine/emulated/": ["sorot/", "cuda/machine/", "cuda/emulator/"],
-    "cuda/emulator/": ["cuda/emulator/", "cuda/machine/site.h"],
+    "cuda/emulator/": ["sorot/", "cuda/emulator/", "cuda/machine/site.h", "cuda/machine/types.h"],
     "tests/": ["sorot/", "tests/", *DEVICE_DOORS, "gtest/", "gmock/"],
     # Unit tests of private code: the shared core, and plan heuristics, which see no CUDA.
     "tests/core/": ["sorot/", "tests/", "cpu/core/", "cuda/*/*_plan.h", "gtest/", "gmock/"],
