@@ -38,10 +38,11 @@ ARROWS = {
     "cuda/machine/": ["sorot/", "cuda/machine/"],
     "cuda/machine/nvidia/": ["sorot/", "cuda/machine/", "cuda.h", "cuda_*.h"],
     "cuda/machine/emulated/": ["sorot/", "cuda/machine/", "cuda/emulator/"],
-    "cuda/emulator/": ["sorot/", "cuda/emulator/", "cuda/machine/site.h", "cuda/machine/types.h"],
+    "cuda/emulator/": ["cuda/emulator/", "cuda/machine/site.h", "cuda/machine/types.h", "sorot/status.h"],
     "tests/": ["sorot/", "tests/", *DEVICE_DOORS, "gtest/", "gmock/"],
     # Unit tests of private code: the shared core, and plan heuristics, which see no CUDA.
     "tests/core/": ["sorot/", "tests/", "cpu/core/", "cuda/*/*_plan.h", "gtest/", "gmock/"],
+    "tests/machine/": ["sorot/", "tests/machine/", "cuda/machine/", "gtest/", "gmock/"],
     "tests/emulator/": ["sorot/", "tests/", "cuda/emulator/", "cuda/machine/", "gtest/", "gmock/"],
     "tests/support/": ["sorot/", "tests/support/", *DEVICE_DOORS, "fmt/", "nlohmann/"],
     "tests/support/oracle": ["sorot/", "tests/support/"],  # independent of everything it judges
@@ -226,6 +227,38 @@ def tree_rule_one_op_one_name(files):
                 yield header, 1, f"operator {op} lacks {pattern}"
         if f'#include "sorot/{op}.h"' not in umbrella:
             yield header, 1, f"include/sorot/sorot.h does not include sorot/{op}.h"
+
+
+MACHINE_FUNCTION = re.compile(
+    r"^((?:template <[^>]*>\n)?)__device__ __forceinline__ ([^\n(;]*?)(\w+)\(((?:[^()]|\(\))*)\)\s*\{", re.M)
+
+
+def machine_functions(text):
+    """{name and parameters: line} of an isa.cuh, without what tells an emulated function who called it."""
+    functions = {}
+    for match in MACHINE_FUNCTION.finditer(text):
+        template, result, name, parameters = (re.sub(r"\s+", " ", part).strip() for part in match.groups())
+        parameters = re.sub(r"(, )?Site site = Site::here\(\)", "", parameters)
+        functions[f"{template} {result} {name}({parameters})".strip()] = text.count("\n", 0, match.start(3)) + 1
+    return functions
+
+
+def tree_rule_machine_twins(files):
+    """Both machines have the same functions: what a kernel calls means something on each."""
+    paths = ("cuda/machine/nvidia/isa.cuh", "cuda/machine/emulated/isa.cuh")
+    functions = [machine_functions(files.get(path, "")) for path in paths]
+    for path, own, others, twin in zip(paths, functions, reversed(functions), reversed(paths)):
+        yield from ((path, line, f"{name} has no twin in {twin}") for name, line in own.items() if name not in others)
+
+
+def tree_rule_machine_functions_tested(files):
+    """Every function of the machine is used by the kernels of tests/machine, which compare it with its definition."""
+    path = "cuda/machine/nvidia/isa.cuh"
+    probes = files.get("tests/machine/isa_kernels.cu", "")
+    for function, line in machine_functions(files.get(path, "")).items():
+        name = re.search(r"(\w+)\(", function).group(1)
+        if not re.search(rf"\b{name}(<[^>]*>)?\(", probes):
+            yield path, line, f"{name} is not used in tests/machine/isa_kernels.cu"
 
 
 def tree_rule_root(files):

@@ -167,6 +167,33 @@ class TreeRules(unittest.TestCase):
                 files = {path: text for path, text in whole.items() if path != missing}
                 self.assertEqual(fired_by_tree(files), {"one_op_one_name"})
 
+    def machine_tree(self, emulated_mask="unsigned mask = kFullWarp, ", probe="sync_warp(1); load<int>(p);"):
+        nvidia = """__device__ __forceinline__ void sync_warp(unsigned mask = kFullWarp) { __syncwarp(mask); }
+template <class T>
+__device__ __forceinline__ T load(const T* address) {
+  return *address;
+}
+"""
+        emulated = f"""__device__ __forceinline__ void sync_warp({emulated_mask}Site site = Site::here()) {{ f(site); }}
+template <class T>
+__device__ __forceinline__ T load(const T* address, Site site = Site::here()) {{
+  return *address;
+}}
+"""
+        return {"cuda/machine/nvidia/isa.cuh": "#pragma once\n" + nvidia,
+                "cuda/machine/emulated/isa.cuh": "#pragma once\n" + emulated,
+                "tests/machine/isa_kernels.cu": probe + "\n"}
+
+    def test_both_machines_have_the_same_tested_functions(self):
+        self.assertEqual(fired_by_tree(self.machine_tree()), set())
+        self.assertEqual(fired_by_tree(self.machine_tree(emulated_mask="")), {"machine_twins"})
+        self.assertEqual(fired_by_tree(self.machine_tree(emulated_mask="int mask = kFullWarp, ")), {"machine_twins"})
+        self.assertEqual(fired_by_tree(self.machine_tree(probe="sync_warp(1);")), {"machine_functions_tested"})
+
+    def test_it_finds_the_functions_of_this_machine(self):
+        text = (lint.ROOT / "cuda/machine/nvidia/isa.cuh").read_text()
+        self.assertEqual(len(lint.machine_functions(text)), text.count("__device__ __forceinline__"))
+
     def test_the_top_level_is_fixed(self):
         for path, rules in (("docs/a.md", {"root"}), ("notes.txt", {"root"}), ("cpu/README.md", set())):
             with self.subTest(path=path):
