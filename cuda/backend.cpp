@@ -29,10 +29,10 @@ Status open_cuda(int ordinal, CUstream_st* stream, Context& context) noexcept {
     return make_status(StatusCode::kUnsupported, "CUDA device %d (%s) is sm_%d, expected sm_%d or newer", ordinal,
                        properties.name, properties.compute_capability, kOldest);
   }
-  context = ContextAccess::make(kCudaBackend, {stream, ordinal, properties.compute_capability,
-                                               properties.multiprocessors, properties.shared_bytes_per_block,
-                                               properties.shared_bytes_per_multiprocessor,
-                                               properties.threads_per_multiprocessor});
+  context =
+      ContextAccess::make(kCudaBackend, {stream, ordinal, properties.compute_capability, properties.multiprocessors,
+                                         properties.shared_bytes_per_block, properties.shared_bytes_per_multiprocessor,
+                                         properties.threads_per_multiprocessor});
   return {};
 }
 

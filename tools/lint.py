@@ -33,7 +33,8 @@ ARROWS = {
     "cpu/reference/": ["sorot/", "cpu/core/", "cpu/reference/"],
     "cpu/kernels/": ["sorot/", "cpu/core/", "cpu/kernels/", "hwy/"],
     "cpu/models/": ["sorot/", "cpu/models/"],
-    "cuda/": ["sorot/", "cpu/core/", "cuda/tile/", "cuda/machine/"],  # and the operator's own folder
+    "cuda/": ["sorot/", "cpu/core/", "cuda/backend.h", "cuda/tile/", "cuda/machine/"],  # and the operator's own folder
+    "cuda/backend": ["sorot/", "cpu/core/", "cuda/backend.h", "cuda/*/*_plan.h", "cuda/machine/"],
     "cuda/tile/": ["cuda/tile/", "cuda/machine/"],
     "cuda/machine/": ["sorot/", "cuda/machine/"],
     "cuda/machine/nvidia/": ["sorot/", "cuda/machine/", "cuda.h", "cuda_*.h"],

@@ -6,15 +6,15 @@
 namespace sorot::inline v0::cuda {
 
 constinit const KernelInfo kAttentionKernelInfos[kAttentionKernels] = {
-    {"attention", kAttentionSimt, "f32 64x64 d64"},    {"attention", kAttentionSimt, "f32 8x64 d64"},
-    {"attention", kAttentionSimt, "f32 64x32 d128"},   {"attention", kAttentionSimt, "f32 8x64 d128"},
-    {"attention", kAttentionSimt, "f32 32x16 d256"},   {"attention", kAttentionSimt, "f32 8x32 d256"},
-    {"attention", kAttentionSimt, "f16 64x64 d64"},    {"attention", kAttentionSimt, "f16 8x64 d64"},
-    {"attention", kAttentionSimt, "f16 64x32 d128"},   {"attention", kAttentionSimt, "f16 8x64 d128"},
-    {"attention", kAttentionSimt, "f16 32x16 d256"},   {"attention", kAttentionSimt, "f16 8x32 d256"},
-    {"attention", kAttentionSimt, "bf16 64x64 d64"},   {"attention", kAttentionSimt, "bf16 8x64 d64"},
-    {"attention", kAttentionSimt, "bf16 64x32 d128"},  {"attention", kAttentionSimt, "bf16 8x64 d128"},
-    {"attention", kAttentionSimt, "bf16 32x16 d256"},  {"attention", kAttentionSimt, "bf16 8x32 d256"},
+    {"attention", kAttentionSimt, "f32 64x64 d64"},   {"attention", kAttentionSimt, "f32 8x64 d64"},
+    {"attention", kAttentionSimt, "f32 64x32 d128"},  {"attention", kAttentionSimt, "f32 8x64 d128"},
+    {"attention", kAttentionSimt, "f32 32x16 d256"},  {"attention", kAttentionSimt, "f32 8x32 d256"},
+    {"attention", kAttentionSimt, "f16 64x64 d64"},   {"attention", kAttentionSimt, "f16 8x64 d64"},
+    {"attention", kAttentionSimt, "f16 64x32 d128"},  {"attention", kAttentionSimt, "f16 8x64 d128"},
+    {"attention", kAttentionSimt, "f16 32x16 d256"},  {"attention", kAttentionSimt, "f16 8x32 d256"},
+    {"attention", kAttentionSimt, "bf16 64x64 d64"},  {"attention", kAttentionSimt, "bf16 8x64 d64"},
+    {"attention", kAttentionSimt, "bf16 64x32 d128"}, {"attention", kAttentionSimt, "bf16 8x64 d128"},
+    {"attention", kAttentionSimt, "bf16 32x16 d256"}, {"attention", kAttentionSimt, "bf16 8x32 d256"},
 };
 
 namespace {
@@ -25,9 +25,9 @@ using core::CudaDevice;
 constexpr std::int64_t kMostBlocks = 0x7FFF'FFFF;  // of a one-dimensional grid
 constexpr std::int64_t kMostHeadDim = 256;
 constexpr int kMostSplits = 64;
-constexpr std::int64_t kTilesPerSplit = 2;             // with fewer, reading Q and merging cost more than is won
-constexpr std::int32_t kReservedSharedBytes = 1024;    // what CUDA keeps of every resident block
-constexpr std::int32_t kRegistersFor = 2;              // blocks of 128 threads with up to 255 registers on an SM
+constexpr std::int64_t kTilesPerSplit = 2;           // with fewer, reading Q and merging cost more than is won
+constexpr std::int32_t kReservedSharedBytes = 1024;  // what CUDA keeps of every resident block
+constexpr std::int32_t kRegistersFor = 2;            // blocks of 128 threads with up to 255 registers on an SM
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
@@ -87,7 +87,8 @@ std::int32_t choose_splits(const AttentionProblem& p, const SimtTile& tile, std:
   const std::int64_t room = resident_blocks(tile, device);
   if (blocks == 0 || blocks * 2 > room) return 1;
   const std::int64_t useful = divide_up(visited_keys(p, tile), tile.keys) / kTilesPerSplit;
-  return static_cast<std::int32_t>(std::clamp<std::int64_t>(room / blocks, 1, std::clamp<std::int64_t>(useful, 1, kMostSplits)));
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(room / blocks, 1, std::clamp<std::int64_t>(useful, 1, kMostSplits)));
 }
 
 void place_in_workspace(const AttentionProblem& p, AttentionSimtPlan& plan) {
@@ -125,7 +126,12 @@ Status plan_attention_simt(const AttentionProblem& p, const CudaDevice& device, 
   made.rows = p.group * p.queries;
   const bool few_rows = made.rows <= kSimtFewRows;
   made.tile = simt_tile(head_dim, few_rows);
-  made.variant = kAttentionKernelInfos[first + (head_dim == 64 ? 0 : head_dim == 128 ? 2 : 4) + (few_rows ? 1 : 0)].variant;
+  made.variant = kAttentionKernelInfos[first +
+                                       (head_dim == 64    ? 0
+                                        : head_dim == 128 ? 2
+                                                          : 4) +
+                                       (few_rows ? 1 : 0)]
+                     .variant;
   if (simt_shared_bytes(made.tile) > static_cast<std::size_t>(device.shared_bytes_per_block)) {
     return unsupported("attention_simt needs 58 KB of shared memory a block, this device has %lld bytes",
                        device.shared_bytes_per_block);
@@ -153,8 +159,8 @@ Status plan_attention_simt(const AttentionProblem& p, const CudaDevice& device, 
   made.k_path = load_path(p.k);
   made.v_path = load_path(p.v);
   made.out_vectors = rows_aligned(p.out, 4 * size_of(p.out.dtype)) && p.out.strides[3] == 1;
-  made.weight_pairs = wants_weights(p) && size_of(p.weights.dtype) == 2 && p.weights.strides[3] == 1 &&
-                      rows_aligned(p.weights, 4);
+  made.weight_pairs =
+      wants_weights(p) && size_of(p.weights.dtype) == 2 && p.weights.strides[3] == 1 && rows_aligned(p.weights, 4);
   place_in_workspace(p, made);
   plan = made;
   return {};

@@ -70,7 +70,8 @@ __device__ __forceinline__ void softmax_tile(SimtStorage<Traits>& storage, const
 #pragma unroll
     for (int n = 0; n < Traits::kKeys; ++n) {
       const bool attended = (bits >> (t * Traits::kKeys + n) & 1U) != 0;
-      s[t][n] = attended ? tile::exp_difference(s[t][n], safe, shift) : machine::bits_as<float>(std::uint32_t{kNotAttended});
+      s[t][n] =
+          attended ? tile::exp_difference(s[t][n], safe, shift) : machine::bits_as<float>(std::uint32_t{kNotAttended});
       sum += s[t][n];
     }
     state.m[t] = m;
@@ -143,8 +144,9 @@ __device__ __forceinline__ void attend(const AttentionSimtParams& p, const SimtB
     const bool busy = machine::any(bits != 0);  // the warp has something to do
 
 #pragma unroll 1
-    for (const bool values : {false, true}) {  // K, then V: one copy of the code that loads them
-      if (values) machine::sync_block();       // all have read K
+    for (int phase = 0; phase < 2; ++phase) {  // K, then V: one copy of the code that loads them
+      const bool values = phase == 1;
+      if (values) machine::sync_block();  // all have read K
       load_keys<Traits>(values ? p.v : p.k, values ? p.v_strides : p.k_strides, values ? p.value_dim : p.head_dim,
                         values ? p.v_path : p.k_path, block, tile_key, storage.kv);
       machine::sync_block();
@@ -199,7 +201,8 @@ __device__ __forceinline__ void gather(const ThreadPlace<Traits>& place, SimtSto
   } else {
     // acc of warp w at kv[w][row][column], m and z at p[w][row]: both are free once the last tile is done.
     constexpr int kBlockM = Traits::kBlockM;
-    static_assert(kBlockM == 8 && 4 * kBlockM <= Traits::kBlockN && 4 * kBlockM * 2 <= sizeof storage.p / sizeof(float));
+    static_assert(kBlockM == 8 && 4 * kBlockM <= Traits::kBlockN &&
+                  4 * kBlockM * 2 <= sizeof storage.p / sizeof(float));
     machine::sync_block();
 #pragma unroll
     for (int t = 0; t < Traits::kRows; ++t) {

@@ -59,7 +59,7 @@ struct AttentionSimtParams {
   const std::int32_t* offsets;     ///< null unless positions begin there
   std::int64_t kv_lengths_stride;
   std::int64_t offsets_stride;
-  bool bottom_right;  ///< positions begin at length - Sq
+  bool bottom_right;                       ///< positions begin at length - Sq
   std::int64_t window_left, window_right;  ///< -1: unbounded
 
   const std::uint8_t* mask;  ///< null: none
@@ -88,14 +88,14 @@ struct AttentionSimtParams {
   std::int32_t splits;
 
   tile::LoadPath q_path, k_path, v_path;
-  bool out_vectors;    ///< four elements of out can be stored at once
-  bool weight_pairs;   ///< two elements of 2-byte weights can be stored at once
+  bool out_vectors;   ///< four elements of out can be stored at once
+  bool weight_pairs;  ///< two elements of 2-byte weights can be stored at once
 
   // Workspace. Rows are numbered over all kv heads: (b * Hkv + kv head) * rows + r, that is (b * H + h) * Sq + i.
   std::int64_t all_rows;
-  float* partial_out;         ///< [splits, all_rows, partial_pitch]: out of the split's keys alone; null: 1 split
-  float* partial_sums;        ///< [splits, all_rows, 2]: m and Z of the split
-  float* row_sums;            ///< [all_rows, 2]: m and Z with the sink, for the weights; null: not wanted
+  float* partial_out;          ///< [splits, all_rows, partial_pitch]: out of the split's keys alone; null: 1 split
+  float* partial_sums;         ///< [splits, all_rows, 2]: m and Z of the split
+  float* row_sums;             ///< [all_rows, 2]: m and Z with the sink, for the weights; null: not wanted
   std::int32_t partial_pitch;  ///< Dv rounded up to 4
 };
 

@@ -28,10 +28,10 @@ struct SimtTraits {
   static constexpr int kBlockM = kTile.queries;
   static constexpr int kBlockN = kTile.keys;
   static constexpr int kRowGroups = kFew ? 4 : 16;
-  static constexpr int kRows = kBlockM / kRowGroups;               ///< of a thread
-  static constexpr int kWarpKeys = kFew ? kBlockN / 4 : kBlockN;   ///< of the tile
-  static constexpr int kKeys = kWarpKeys / 8;                      ///< of a thread
-  static constexpr int kChunks = kHeadDim / 32;                    ///< four columns of v and out each, of a thread
+  static constexpr int kRows = kBlockM / kRowGroups;              ///< of a thread
+  static constexpr int kWarpKeys = kFew ? kBlockN / 4 : kBlockN;  ///< of the tile
+  static constexpr int kKeys = kWarpKeys / 8;                     ///< of a thread
+  static constexpr int kChunks = kHeadDim / 32;                   ///< four columns of v and out each, of a thread
   static constexpr int kPitch = tile::kPitch<kHeadDim>;
   static constexpr int kScorePitch = kBlockM + 4;
   static constexpr std::size_t kSharedBytes = simt_shared_bytes(kTile);

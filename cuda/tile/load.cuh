@@ -70,7 +70,8 @@ __device__ __forceinline__ void load_tile(float* tile, int columns, std::int64_t
     const int row = along_rows ? index % kRows : index / kColumns;
     const int column = along_rows ? index / kRows : index % kColumns;
     const T* begin = column < columns ? row_at(row) : nullptr;
-    const float value = begin == nullptr ? 0.0F : machine::to_float(machine::load_global(begin + column * column_stride));
+    const float value =
+        begin == nullptr ? 0.0F : machine::to_float(machine::load_global(begin + column * column_stride));
     machine::store_shared(tile + row * kPitch<kColumns> + column, value);
   }
 }
