@@ -304,18 +304,18 @@ __device__ __forceinline__ float load_sink(const AttentionSimtParams& p, std::in
   return p.sinks == nullptr ? tile::minus_infinity() : machine::load_global(p.sinks + head * p.sinks_stride);
 }
 
-/// One row: out, lse and row sums; or, of a split, its own mean of v, and m and Z to weigh it by.
+/// out of one row, or, of a split, its own mean of v. Gives back m and Z: with the sink, or those of the split.
 ///
 /// A row without a key has weights 0, whatever v holds (but a NaN sink makes it NaN). A split without one keeps its
 /// sum instead of the mean: 0, or NaN where a key of score -inf has a v that is not finite; that counts once another
 /// split has a key.
 template <class Traits>
-__device__ __forceinline__ void write_row(const AttentionSimtParams& p, const SimtBlock& block, int row, int split,
-                                          bool careful, const ThreadPlace<Traits>& place, const tile::RowSum& keys,
-                                          const float (&acc)[SimtResult<Traits>::kChunks][4]) {
+__device__ __forceinline__ tile::RowSum write_row(const AttentionSimtParams& p, const SimtBlock& block, int row,
+                                                  int split, bool careful, const ThreadPlace<Traits>& place,
+                                                  const tile::RowSum& keys,
+                                                  const float (&acc)[SimtResult<Traits>::kChunks][4]) {
   using Result = SimtResult<Traits>;
   const HeadAndQuery at = block.at(p, row);
-  const std::int64_t number = block.number(p, row);
   const bool partial = p.partial_out != nullptr;
   tile::RowSum sum = keys;
   float scale = keys.z == 0.0F ? 1.0F : 1.0F / keys.z;
@@ -326,7 +326,8 @@ __device__ __forceinline__ void write_row(const AttentionSimtParams& p, const Si
     zero = keys.empty() && !tile::is_nan(sum.z);
   }
   const std::int64_t row_begin = row_offset(p.out_strides, block, at);
-  float* partial_begin = partial ? p.partial_out + (split * p.all_rows + number) * p.partial_pitch : nullptr;
+  float* partial_begin =
+      partial ? p.partial_out + (split * p.all_rows + block.number(p, row)) * p.partial_pitch : nullptr;
 #pragma unroll
   for (int c = 0; c < Result::kChunks; ++c) {
     const int column = Result::column(place, c);
@@ -340,14 +341,8 @@ __device__ __forceinline__ void write_row(const AttentionSimtParams& p, const Si
       write_out<typename Traits::Element>(p, row_begin, column, values);
     }
   }
-  if (place.lane % Result::kLanes != 0) return;
   if (careful) sum.z *= kCarefulScale;
-  if (partial) {
-    machine::store_global(reinterpret_cast<Float2*>(p.partial_sums) + split * p.all_rows + number,
-                          Float2{sum.m, sum.z});
-  } else {
-    write_sums(p, block.batch, at, number, sum);
-  }
+  return sum;
 }
 
 template <class T, int kHeadDim, bool kFewRows>
@@ -372,11 +367,24 @@ __global__ void __launch_bounds__(kSimtThreads, 2) attention_simt(const __grid_c
     if (careful || !machine::sync_block_or(looks_wrong<Traits>(p, block, place, result))) break;
   }
 
+  // Lane t of a row's lanes keeps the sum of row t: so neighbouring lanes write neighbouring rows.
+  tile::RowSum sum{};
+  const int lane_of_row = place.lane % Result::kLanes;
 #pragma unroll
   for (int t = 0; t < Result::kRows; ++t) {
     const int row = Result::row(place) + t;
     if (row >= block.rows) continue;
-    write_row<Traits>(p, block, row, split, careful, place, result.sums[t], result.acc[t]);
+    const tile::RowSum one = write_row<Traits>(p, block, row, split, careful, place, result.sums[t], result.acc[t]);
+    if (lane_of_row == t) sum = one;
+  }
+  const int row = Result::row(place) + lane_of_row;
+  if (lane_of_row >= Result::kRows || row >= block.rows) return;
+  const std::int64_t number = block.number(p, row);
+  if (p.partial_sums != nullptr) {
+    machine::store_global(reinterpret_cast<Float2*>(p.partial_sums) + split * p.all_rows + number,
+                          Float2{sum.m, sum.z});
+  } else {
+    write_sums(p, block.batch, block.at(p, row), number, sum);
   }
 }
 
