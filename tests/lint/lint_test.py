@@ -41,7 +41,7 @@ CASES = {
         ("cuda/machine/emulated/a.cpp", '#include "cuda/heads/heads_plan.h"',
          '#include "cuda/emulator/fiber.h"\n#include "sorot/status.h"'),
         ("cuda/emulator/a.cpp", '#include "cuda/machine/runtime.h"',
-         '#include "cuda/machine/site.h"\n#include <sys/mman.h>'),
+         '#include "cuda/machine/site.h"\n#include "sorot/status.h"\n#include <sys/mman.h>'),
         ("cuda/heads/a.cpp", "#include <sys/mman.h>", "#include <cstring>"),
         ("tests/ops/a_test.cpp", '#include "cpu/core/check.h"', '#include "tests/support/oracle.h"'),
         ("tests/ops/a_test.cpp", '#include "cuda/machine/isa.cuh"',
