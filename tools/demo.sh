@@ -14,10 +14,9 @@ quietly() {
 }
 
 tools/setup.sh
-echo "Building sorot (a minute or two, if nothing is built yet) ..." >&2
-# CUDA is a row of the table either way: on a GPU, or emulated in a build of its own.
-build=(build)
-compgen -G '/dev/nvidia[0-9]*' >/dev/null || build=(build-emulated -DSOROT_CUDA=EMULATED)
-quietly cmake --preset default -B "${build[@]}" -DPython3_EXECUTABLE="$PWD/.venv/bin/python"
-quietly cmake --build "${build[0]}" --target sorot_command -j "$(nproc)"
-exec .venv/bin/python tools/demo.py --sorot "${build[0]}/sorot" --out build/demo
+# On a GPU where there is one, else on the emulator. The first column is the preset, the second its folder.
+read -r preset build < <(nvidia-smi >/dev/null 2>&1 && tools/nvcc.sh >/dev/null && echo cuda build-cuda || echo emulated build)
+echo "Building sorot (a few minutes, if nothing is built yet) ..." >&2
+quietly cmake --preset "$preset" -DPython3_EXECUTABLE="$PWD/.venv/bin/python"
+quietly cmake --build --preset "$preset" --target sorot_command -j "$(nproc)"
+exec .venv/bin/python tools/demo.py --sorot "$build/sorot" --out "$build/demo"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what building and testing Sorot takes, and nothing that is there already: Debian packages, and Python
-# packages in .venv at the repository root. For Debian 12, as root or with sudo. Quick when nothing is missing.
+# Installs what building and testing Sorot takes, and nothing that is there already: Debian packages, Python packages in
+# .venv at the repository root, and there also NVIDIA's CUDA compiler if the machine has none. For Debian 12, as root or
+# with sudo. Quick when nothing is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 (($# == 0)) || { echo "setup.sh takes no arguments, but got: $*" >&2 && exit 2; }
@@ -54,4 +55,20 @@ if ! [[ -x .venv/bin/python ]] || ! cmp -s tools/requirements.txt .venv/requirem
   quietly /usr/bin/python3 -m venv .venv
   quietly .venv/bin/python -m pip install --quiet --only-binary :all: -r tools/requirements.txt
   cp tools/requirements.txt .venv/requirements.txt
+fi
+
+# Kernels are compiled everywhere, GPU or not. Without a compiler the rest of Sorot still builds.
+if ! tools/nvcc.sh >/dev/null || { [[ -e .venv/requirements-cuda.txt ]] &&
+  ! cmp -s tools/requirements-cuda.txt .venv/requirements-cuda.txt; }; then
+  echo "setup.sh: installing the CUDA compiler into .venv" >&2
+  rm -f .venv/requirements-cuda.txt
+  if .venv/bin/python -m pip install --quiet --only-binary :all: -r tools/requirements-cuda.txt; then
+    # Compiler and CMake look for the runtime where NVIDIA's installer puts it.
+    cuda=$(echo .venv/lib/python3*/site-packages/nvidia/cu13)
+    ln -sfn lib "$cuda/lib64"
+    ln -sf libcudart.so.13 "$cuda/lib/libcudart.so"
+    cp tools/requirements-cuda.txt .venv/requirements-cuda.txt
+  else
+    echo "setup.sh: no CUDA compiler could be had; only builds with SOROT_CUDA=ON miss it" >&2
+  fi
 fi

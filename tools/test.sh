@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Sets up, builds everything and runs all tests; CTest's summary closes the output. Stops at the first step that fails.
+# Sets up, builds everything and runs all tests, kernels on the emulator; compiles the kernels for GPUs too, and tests
+# what can be tested of that here (all of it where there is a GPU). CTest's summary closes the output. Stops at the first
+# step that fails.
 #   --full   first: format, lint, clang-tidy, 60 s of libFuzzer, all tests under ASan and UBSan
 #   --sweep  first: 100,000 random problems through `sorot check`, about 25 minutes
 set -euo pipefail
@@ -11,7 +13,7 @@ for argument in "$@"; do
   case $argument in
     --full) full=true ;;
     --sweep) sweep=true ;;
-    -h | --help) sed -n '2,4s/^# \?//p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    -h | --help) sed -n '2,6s/^# \?//p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) echo "test.sh: no option '$argument'; there are --full and --sweep" >&2 && exit 2 ;;
   esac
 done
@@ -26,22 +28,35 @@ begin() {
   echo "=== $step (at $SECONDS s)"
 }
 
-# configure PRESET [OPTION...]
 configure() {
-  cmake --preset "$1" -DPython3_EXECUTABLE="$PWD/.venv/bin/python" "${@:2}"
+  cmake --preset "$1" -DPython3_EXECUTABLE="$PWD/.venv/bin/python"
 }
 
+# build PRESET [OPTION...]
 build() {
-  configure "$@" >/dev/null
-  cmake --build --preset "$1" -j "$jobs"
+  configure "$1" >/dev/null
+  cmake --build --preset "$1" -j "$jobs" "${@:2}"
 }
 
+# run_tests PRESET [OPTION...]
 run_tests() {
-  ctest --preset "$1" -j "$jobs" --no-tests=error
+  ctest --preset "$1" -j "$jobs" --no-tests=error "${@:2}"
+}
+
+# Without a GPU: the library, the command, and the tests in which this build differs from the emulated one - the
+# packages, the machine code, the checks on the CPU in short. The other tests would only repeat themselves.
+build_and_test_cuda() {
+  if nvidia-smi >/dev/null 2>&1; then
+    build cuda
+    run_tests cuda
+  else
+    build cuda --target sorot_command core_test
+    run_tests cuda --label-regex '^(core_test|cuda|install)$'
+  fi
 }
 
 fuzz_npy() {
-  cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++ -DSOROT_FUZZ=ON \
+  cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++ -DSOROT_FUZZ=ON -DSOROT_CUDA=OFF \
     -DPython3_EXECUTABLE="$PWD/.venv/bin/python" >/dev/null
   cmake --build build-fuzz --target npy_fuzz -j "$jobs"
   rm -rf build-fuzz/corpus
@@ -56,6 +71,8 @@ fuzz_npy() {
 
 begin "set-up"
 tools/setup.sh
+has_nvcc=false
+tools/nvcc.sh >/dev/null && has_nvcc=true
 
 if $full; then
   begin "clang-format"
@@ -63,8 +80,9 @@ if $full; then
   begin "lint"
   .venv/bin/python tools/lint.py
   begin "clang-tidy"
-  configure default >/dev/null
-  tools/tidy.sh
+  configure emulated >/dev/null
+  $has_nvcc && configure cuda >/dev/null
+  tools/tidy.sh build build-cuda
   begin "libFuzzer on .npy files, 60 s"
   fuzz_npy
   begin "build with ASan and UBSan"
@@ -73,8 +91,15 @@ if $full; then
   run_tests asan
 fi
 
+if $has_nvcc; then
+  begin "build and tests with nvcc"
+  build_and_test_cuda
+else
+  begin "no nvcc: kernels are not compiled for GPUs"
+fi
+
 begin "build"
-build default
+build emulated
 
 if $sweep; then
   for seed in 11 12 13 14 15; do
@@ -85,4 +110,4 @@ fi
 
 begin "tests"
 trap - EXIT
-run_tests default
+run_tests emulated

@@ -11,6 +11,7 @@ another nvcc than that of a table, only spills and memory are checked. tests/cud
 
 import argparse
 import csv
+import os
 import pathlib
 import re
 import subprocess
@@ -110,7 +111,7 @@ def main():
     parser.add_argument("--objects", nargs="+", required=True, help="objects of the kernel files")
     parser.add_argument("--tables", type=pathlib.Path, default=pathlib.Path(__file__).parent, help="folder of the tables")
     parser.add_argument("--update", action="store_true")
-    parser.add_argument("--reason", default="", help="why numbers had to rise")
+    parser.add_argument("--reason", default=os.environ.get("REASON", ""), help="why numbers had to rise")
     options = parser.parse_args()
 
     version = ".".join(options.compiler.split(".")[:2])
