@@ -304,18 +304,30 @@ __device__ __forceinline__ float load_sink(const AttentionSimtParams& p, std::in
   return p.sinks == nullptr ? tile::minus_infinity() : machine::load_global(p.sinks + head * p.sinks_stride);
 }
 
-/// out, lse and row sums of one row.
+/// out of one row, or, of a split, its own mean of v. Gives back m and Z: with the sink, or those of the split.
+///
+/// A row without a key has weights 0, whatever v holds (but a NaN sink makes it NaN). A split without one keeps its
+/// sum instead of the mean: 0, or NaN where a key of score -inf has a v that is not finite; that counts once another
+/// split has a key.
 template <class Traits>
-__device__ __forceinline__ void write_row(const AttentionSimtParams& p, const SimtBlock& block, int row, bool careful,
-                                          const ThreadPlace<Traits>& place, const tile::RowSum& keys,
-                                          const float (&acc)[SimtResult<Traits>::kChunks][4]) {
+__device__ __forceinline__ tile::RowSum write_row(const AttentionSimtParams& p, const SimtBlock& block, int row,
+                                                  int split, bool careful, const ThreadPlace<Traits>& place,
+                                                  const tile::RowSum& keys,
+                                                  const float (&acc)[SimtResult<Traits>::kChunks][4]) {
   using Result = SimtResult<Traits>;
   const HeadAndQuery at = block.at(p, row);
-  tile::RowSum sum = tile::join_sink(keys, load_sink(p, at.head), careful ? kCarefulShift : 0);
-  // The row's keys moved to the sink's maximum, over Z. An empty row has weights 0, whatever v holds; but NaN is NaN.
-  const float scale = tile::exp_difference(keys.m, tile::safe_maximum(sum.m)) / sum.z;
-  const bool zero = keys.empty() && !tile::is_nan(sum.z);
+  const bool partial = p.partial_out != nullptr;
+  tile::RowSum sum = keys;
+  float scale = keys.z == 0.0F ? 1.0F : 1.0F / keys.z;
+  bool zero = false;
+  if (!partial) {
+    sum = tile::join_sink(keys, load_sink(p, at.head), careful ? kCarefulShift : 0);
+    scale = tile::exp_difference(keys.m, tile::safe_maximum(sum.m)) / sum.z;
+    zero = keys.empty() && !tile::is_nan(sum.z);
+  }
   const std::int64_t row_begin = row_offset(p.out_strides, block, at);
+  float* partial_begin =
+      partial ? p.partial_out + (split * p.all_rows + block.number(p, row)) * p.partial_pitch : nullptr;
 #pragma unroll
   for (int c = 0; c < Result::kChunks; ++c) {
     const int column = Result::column(place, c);
@@ -323,34 +335,14 @@ __device__ __forceinline__ void write_row(const AttentionSimtParams& p, const Si
     float values[4];
 #pragma unroll
     for (int e = 0; e < 4; ++e) values[e] = zero ? 0.0F : tile::mean_from(acc[c][e] * scale, acc[c][e]);
-    write_out<typename Traits::Element>(p, row_begin, column, values);
+    if (partial) {
+      tile::store_four(partial_begin + column, values);
+    } else {
+      write_out<typename Traits::Element>(p, row_begin, column, values);
+    }
   }
   if (careful) sum.z *= kCarefulScale;
-  if (place.lane % Result::kLanes == 0) write_sums(p, block.batch, at, block.number(p, row), sum);
-}
-
-/// A split's part of one row: its own mean of v, and m and Z to weigh it by. If Z is 0 the sum itself: 0, or NaN where
-/// a key of score -inf has a v that is not finite, which counts once another split has a key.
-template <class Traits>
-__device__ __forceinline__ void write_partial(const AttentionSimtParams& p, const SimtBlock& block, int row, int split,
-                                              bool careful, const ThreadPlace<Traits>& place, const tile::RowSum& keys,
-                                              const float (&acc)[SimtResult<Traits>::kChunks][4]) {
-  using Result = SimtResult<Traits>;
-  const std::int64_t index = split * p.all_rows + block.number(p, row);
-  const float scale = keys.z == 0.0F ? 1.0F : 1.0F / keys.z;
-#pragma unroll
-  for (int c = 0; c < Result::kChunks; ++c) {
-    const int column = Result::column(place, c);
-    if (column >= p.partial_pitch) continue;
-    float values[4];
-#pragma unroll
-    for (int e = 0; e < 4; ++e) values[e] = tile::mean_from(acc[c][e] * scale, acc[c][e]);
-    tile::store_four(p.partial_out + index * p.partial_pitch + column, values);
-  }
-  if (place.lane % Result::kLanes == 0) {
-    const Float2 sums{keys.m, careful ? keys.z * kCarefulScale : keys.z};
-    machine::store_global(reinterpret_cast<Float2*>(p.partial_sums) + index, sums);
-  }
+  return sum;
 }
 
 template <class T, int kHeadDim, bool kFewRows>
@@ -375,15 +367,24 @@ __global__ void __launch_bounds__(kSimtThreads, 2) attention_simt(const __grid_c
     if (careful || !machine::sync_block_or(looks_wrong<Traits>(p, block, place, result))) break;
   }
 
+  // Lane t of a row's lanes keeps the sum of row t: so neighbouring lanes write neighbouring rows.
+  tile::RowSum sum{};
+  const int lane_of_row = place.lane % Result::kLanes;
 #pragma unroll
   for (int t = 0; t < Result::kRows; ++t) {
     const int row = Result::row(place) + t;
     if (row >= block.rows) continue;
-    if (p.partial_out == nullptr) {
-      write_row<Traits>(p, block, row, careful, place, result.sums[t], result.acc[t]);
-    } else {
-      write_partial<Traits>(p, block, row, split, careful, place, result.sums[t], result.acc[t]);
-    }
+    const tile::RowSum one = write_row<Traits>(p, block, row, split, careful, place, result.sums[t], result.acc[t]);
+    if (lane_of_row == t) sum = one;
+  }
+  const int row = Result::row(place) + lane_of_row;
+  if (lane_of_row >= Result::kRows || row >= block.rows) return;
+  const std::int64_t number = block.number(p, row);
+  if (p.partial_sums != nullptr) {
+    machine::store_global(reinterpret_cast<Float2*>(p.partial_sums) + split * p.all_rows + number,
+                          Float2{sum.m, sum.z});
+  } else {
+    write_sums(p, block.batch, block.at(p, row), number, sum);
   }
 }
 

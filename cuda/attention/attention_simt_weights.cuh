@@ -80,16 +80,18 @@ __global__ void __launch_bounds__(kSimtThreads) attention_simt_weights(const __g
     finish_scores<Traits>(p, block, place, tile_key, storage, bits, s);
   }
 
+  Float2 sums{};  // of row t in lane t of its 8 lanes: neighbouring lanes read neighbouring rows
+  if (place.column_group < Traits::kRows && place.row + place.column_group < block.rows) {
+    const std::int64_t number = block.number(p, place.row + place.column_group);
+    sums = machine::load_global(reinterpret_cast<const Float2*>(p.row_sums) + number);
+  }
 #pragma unroll
   for (int t = 0; t < Traits::kRows; ++t) {
     const int row = place.row + t;
     const bool exists = row < block.rows;
-    std::int64_t row_begin = 0;
-    Float2 sum{};
-    if (exists) {
-      row_begin = row_offset(p.weights_strides, block, block.at(p, row));
-      sum = machine::load_global(reinterpret_cast<const Float2*>(p.row_sums) + block.number(p, row));
-    }
+    const std::int64_t row_begin = exists ? row_offset(p.weights_strides, block, block.at(p, row)) : 0;
+    const auto holder = static_cast<unsigned>(place.lane / 8 * 8 + t);
+    const Float2 sum{machine::shuffle(sums.x, holder), machine::shuffle(sums.y, holder)};
     const float safe = tile::safe_maximum(sum.x);
     const float scale = sum.y == 0.0F ? 0.0F : 1.0F / sum.y;  // Z is 0 in an empty row only
 #pragma unroll
