@@ -15,9 +15,10 @@ quietly() {
 
 tools/setup.sh
 echo "Building sorot (a minute or two, if nothing is built yet) ..." >&2
-# CUDA is a row of the table either way: on a GPU, or emulated in a build of its own.
-build=(build)
-compgen -G '/dev/nvidia[0-9]*' >/dev/null || build=(build-emulated -DSOROT_CUDA=EMULATED)
-quietly cmake --preset default -B "${build[@]}" -DPython3_EXECUTABLE="$PWD/.venv/bin/python"
-quietly cmake --build "${build[0]}" --target sorot_command -j "$(nproc)"
-exec .venv/bin/python tools/demo.py --sorot "${build[0]}/sorot" --out build/demo
+# CUDA is a row of the table either way: on a GPU if there is one, else emulated.
+preset=default
+build=build
+compgen -G '/dev/nvidia[0-9]*' >/dev/null && preset=cuda && build=build-cuda
+quietly cmake --preset "$preset" -DPython3_EXECUTABLE="$PWD/.venv/bin/python"
+quietly cmake --build --preset "$preset" --target sorot_command -j "$(nproc)"
+exec .venv/bin/python tools/demo.py --sorot "$build/sorot" --out "$build/demo"
