@@ -14,9 +14,11 @@ quietly() {
 }
 
 tools/setup.sh
-# On a GPU where there is one, else on the emulator. The first column is the preset, the second its folder.
-read -r preset build < <(nvidia-smi >/dev/null 2>&1 && tools/nvcc.sh >/dev/null && echo cuda build-cuda || echo emulated build)
 echo "Building sorot (a few minutes, if nothing is built yet) ..." >&2
+# CUDA is a row of the table either way: on a GPU if there is one, else emulated.
+preset=default
+build=build
+nvidia-smi >/dev/null 2>&1 && tools/nvcc.sh >/dev/null && preset=cuda && build=build-cuda
 quietly cmake --preset "$preset" -DPython3_EXECUTABLE="$PWD/.venv/bin/python"
 quietly cmake --build --preset "$preset" --target sorot_command -j "$(nproc)"
 exec .venv/bin/python tools/demo.py --sorot "$build/sorot" --out "$build/demo"

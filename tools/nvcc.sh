@@ -5,6 +5,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for nvcc in "${CUDACXX:-}" "$(command -v nvcc)" "${CUDA_PATH:-}/bin/nvcc" /usr/local/cuda/bin/nvcc \
   "$PWD"/.venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc; do
-  [[ -n $nvcc && -x $nvcc ]] && echo "$nvcc" && exit 0
+  [[ -n $nvcc ]] && "$nvcc" --version >/dev/null 2>&1 && echo "$nvcc" && exit 0
 done
 exit 1

@@ -58,10 +58,9 @@ if ! [[ -x .venv/bin/python ]] || ! cmp -s tools/requirements.txt .venv/requirem
 fi
 
 # Kernels are compiled everywhere, GPU or not. Without a compiler the rest of Sorot still builds.
-if ! tools/nvcc.sh >/dev/null || { [[ -e .venv/requirements-cuda.txt ]] &&
-  ! cmp -s tools/requirements-cuda.txt .venv/requirements-cuda.txt; }; then
+nvcc=$(tools/nvcc.sh || true)
+if [[ -z $nvcc || $nvcc == */.venv/* ]] && ! cmp -s tools/requirements-cuda.txt .venv/requirements-cuda.txt; then
   echo "setup.sh: installing the CUDA compiler into .venv" >&2
-  rm -f .venv/requirements-cuda.txt
   if .venv/bin/python -m pip install --quiet --only-binary :all: -r tools/requirements-cuda.txt; then
     # Compiler and CMake look for the runtime where NVIDIA's installer puts it.
     cuda=$(echo .venv/lib/python3*/site-packages/nvidia/cu13)

@@ -56,8 +56,8 @@ build_and_test_cuda() {
 }
 
 fuzz_npy() {
-  cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++ -DSOROT_FUZZ=ON -DSOROT_CUDA=OFF \
-    -DPython3_EXECUTABLE="$PWD/.venv/bin/python" >/dev/null
+  cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++ -DSOROT_FUZZ=ON \
+    -DSOROT_CUDA=OFF -DPython3_EXECUTABLE="$PWD/.venv/bin/python" >/dev/null
   cmake --build build-fuzz --target npy_fuzz -j "$jobs"
   rm -rf build-fuzz/corpus
   cp -r tests/fuzz/seeds/npy build-fuzz/corpus

@@ -67,9 +67,8 @@ inline void refuse_field(Check& check, const char* name, const ConstTensorView& 
 inline std::uint64_t device_word(const Context& context) noexcept {
   const CudaDevice& device = ContextAccess::cuda(context);
   std::uint64_t word = 0;
-  for (const std::int32_t number :
-       {device.compute_capability, device.multiprocessors, device.shared_bytes_per_block,
-        device.shared_bytes_per_multiprocessor, device.threads_per_multiprocessor}) {
+  for (const std::int32_t number : {device.compute_capability, device.multiprocessors, device.shared_bytes_per_block,
+                                    device.shared_bytes_per_multiprocessor, device.threads_per_multiprocessor}) {
     word = mix(word, static_cast<std::uint64_t>(number));
   }
   return word;

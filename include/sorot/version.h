@@ -30,8 +30,8 @@ struct DeviceInfo {
 
 /// What the library that is actually linked was built from.
 struct BuildInfo {
-  const char* version;   ///< "0.1.0"
-  const char* compiler;  ///< host compiler and its version
+  const char* version;        ///< "0.1.0"
+  const char* compiler;       ///< host compiler and its version
   const char* cuda_compiler;  ///< "nvcc 13.0.88"; "emulated" where the host compiler built the kernels; null: no CUDA
   const DeviceInfo* const* devices;
   std::size_t device_count;

@@ -10,7 +10,7 @@ namespace sorot::inline v0::machine {
 namespace {
 
 /// Blocks get this much dynamic shared memory without being asked for it by name.
-constexpr std::size_t kSharedBytesForAll = 48 * 1024;
+constexpr std::size_t kSharedBytesForAll = std::size_t{48} * 1024;
 
 StatusCode code_of(cudaError_t error) {
   switch (error) {

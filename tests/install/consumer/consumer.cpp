@@ -50,7 +50,8 @@ int check_cuda() {
   std::printf("CUDA compiler: %s; device 0: %s %s\n", compiler, sorot::name(status.code()), status.message());
   const sorot::StatusCode wanted = emulated || gpu ? sorot::StatusCode::kOk : sorot::StatusCode::kNoDevice;
   if (status.code() != wanted) return fail("Context::cuda, expected", sorot::name(wanted));
-  if (std::strcmp(context.device_name(), status.ok() ? "cuda" : "none") != 0) return fail("name", context.device_name());
+  if (std::strcmp(context.device_name(), status.ok() ? "cuda" : "none") != 0)
+    return fail("name", context.device_name());
   return 0;
 }
 
