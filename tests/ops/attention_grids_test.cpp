@@ -45,7 +45,7 @@ void expect_grid(const Device& device, AttentionProblemF32::Sizes sizes) {
 }
 
 TEST_P(AttentionGrids, FieldCase23MoreThan65535Heads) { expect_grid(device_, {7, 10'000, 10'000, 1, 1, 1, 1}); }
-TEST_P(AttentionGrids, FieldCase23MoreThan65535Sequences) { expect_grid(device_, {70'000, 1, 1, 1, 1, 1, 1}); }
+TEST_P(AttentionGrids, FieldCase23MoreThan65535HeadsInGroups) { expect_grid(device_, {1, 70'000, 1'000, 1, 1, 1, 1}); }
 
 /// One tensor after the other with sequences 2^30 elements apart, so that the last one begins at element 2^31: 8 GiB on
 /// the device, of which a few rows are copied. The emulator takes no more than what is touched.

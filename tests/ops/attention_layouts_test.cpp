@@ -116,6 +116,7 @@ TEST_P(AttentionLayouts, FieldCase21AnOutputThatAliasesItselfIsRefused) {
 }
 
 TEST_P(AttentionLayouts, FieldCase23MoreThan65535Heads) {
+  if (kEmulated && !device_.on_host()) GTEST_SKIP() << "in AttentionGrids, under one schedule";
   AttentionProblemF32 p({7, 10'000, 10'000, 1, 2, 1, 1});
   expect_oracle(p.args);
 }

@@ -148,13 +148,11 @@ void expect_contract(const Device& device, bool in_keys, std::size_t turn) {
 }
 
 TEST_P(AttentionNonFinite, InKeysOfF32) { expect_contract<float>(device_, true, 0); }
-TEST_P(AttentionNonFinite, InKeysOfF32OtherValues) { expect_contract<float>(device_, true, 1); }
-TEST_P(AttentionNonFinite, InKeysOfF16) { expect_contract<float16>(device_, true, 2); }
-TEST_P(AttentionNonFinite, InKeysOfBf16) { expect_contract<bfloat16>(device_, true, 0); }
+TEST_P(AttentionNonFinite, InKeysOfF16) { expect_contract<float16>(device_, true, 1); }
+TEST_P(AttentionNonFinite, InKeysOfBf16) { expect_contract<bfloat16>(device_, true, 2); }
 TEST_P(AttentionNonFinite, InValuesOfF32) { expect_contract<float>(device_, false, 0); }
-TEST_P(AttentionNonFinite, InValuesOfF32OtherValues) { expect_contract<float>(device_, false, 1); }
-TEST_P(AttentionNonFinite, InValuesOfF16) { expect_contract<float16>(device_, false, 2); }
-TEST_P(AttentionNonFinite, InValuesOfBf16) { expect_contract<bfloat16>(device_, false, 0); }
+TEST_P(AttentionNonFinite, InValuesOfF16) { expect_contract<float16>(device_, false, 1); }
+TEST_P(AttentionNonFinite, InValuesOfBf16) { expect_contract<bfloat16>(device_, false, 2); }
 
 /// All that is masked is NaN at once: whole tiles of it, and tiles of which one key counts.
 TEST_P(AttentionNonFinite, EverythingMaskedIsNan) {

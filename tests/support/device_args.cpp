@@ -139,16 +139,19 @@ std::string DeviceArgs::copy_back() {
 Status run_plan(const Device& device, const AttentionPlan& plan, const AttentionArgs& args) {
   DeviceArgs there(device, args);
   DeviceMemory workspace(device, plan.workspace_bytes);
-  std::vector<std::vector<std::byte>> results;
-  for (const Schedule& schedule : schedules(device)) {
-    if (!results.empty()) there.copy_in();
+  const std::vector<Schedule> list = schedules(device, args);
+  std::vector<std::vector<std::byte>> results(list.size());
+  // The first comes last: what is set is what the host gets to see.
+  for (std::size_t s = list.size(); s-- > 0;) {
+    if (s + 1 < list.size()) there.copy_in();
     const Status status =
-        under(schedule, [&] { return attention(device.context(), plan, there.args(), workspace.workspace()); });
+        under(list[s], [&] { return attention(device.context(), plan, there.args(), workspace.workspace()); });
     if (!status.ok()) return status;
-    results.push_back(there.outputs());
-    if (schedule.like < results.size() - 1 && results.back() != results[schedule.like]) {
-      return {StatusCode::kInternal, ("an output has other bits in " + schedule.name).c_str()};
-    }
+    results[s] = there.outputs();
+  }
+  for (std::size_t s = 0; s < list.size(); ++s) {
+    if (results[s] == results[list[s].like]) continue;
+    return {StatusCode::kInternal, ("an output has other bits in " + list[s].name).c_str()};
   }
   const std::string changed = there.copy_back();
   if (!changed.empty()) return {StatusCode::kInternal, changed.c_str()};

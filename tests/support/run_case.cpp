@@ -55,7 +55,7 @@ std::vector<Bytes> outputs_of(const AttentionTensors& tensors) {
 /// wrong; the first run's bits stand for those of the schedule that is set.
 std::string run_again(const Device& device, const AttentionPlan& plan, const AttentionArgs& args,
                       const AttentionTensors& tensors, const std::vector<Bytes>& first) {
-  const std::vector<Schedule> list = schedules(device);
+  const std::vector<Schedule> list = schedules(device, args);
   std::vector<std::vector<Bytes>> results{first};
   for (std::size_t s = list.size() > 1 ? 1 : 0; s < list.size(); ++s) {
     const std::byte fill = s % 2 == 0 ? kNaNFill : kOtherFill;

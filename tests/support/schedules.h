@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/emulator/control.h"
+#include "sorot/attention.h"
 #include "tests/support/device.h"
 
 /// Results may not depend on which thread or block runs first: calls are repeated in other orders, where a device has
@@ -17,9 +18,10 @@ struct Schedule {
   emulator::Settings settings;
 };
 
-/// The emulator as it is set, then forward, reverse and two random orders, one of them watched for races. All on the
-/// device profile that is set. Elsewhere a single schedule, which is none.
-std::vector<Schedule> schedules(const Device& device);
+/// The emulator as it is set, then forward, reverse (watched for races) and two random orders, all on the device
+/// profile that is set; for a call too large for that, as it is set and one random order. Elsewhere a single schedule,
+/// which is none.
+std::vector<Schedule> schedules(const Device& device, const AttentionArgs& args);
 
 /// Calls under a schedule.
 template <class Call>

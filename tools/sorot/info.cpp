@@ -53,11 +53,12 @@ std::string describe(const DeviceInfo& device) {
   for (std::size_t j = 0; j < device.kernel_count; ++j) {
     const KernelInfo& kernel = device.kernels[j];
     const std::string head = fmt::format("    {} by {} for", kernel.op, kernel.kernel);
-    if (!line.starts_with(head + " ")) {
+    const bool first = !line.starts_with(head + " ");
+    if (first) {
       if (!line.empty()) text += line + "\n";
       line = head;
     }
-    line += fmt::format(" {}", kernel.variant);
+    line += fmt::format("{} {}", first ? "" : ",", kernel.variant);
   }
   return line.empty() ? text : text + line + "\n";
 }
