@@ -27,8 +27,7 @@
 namespace sorot::inline v0::cuda {
 
 inline constexpr std::uint32_t kNotAttended = 0x8000'0000U;  ///< bits of -0.0f
-inline constexpr float kCarefulShift = 24;                   ///< up to 2^24 keys of weight 1 cannot overflow
-inline constexpr float kCarefulScale = 0x1p24F;
+inline constexpr float kCarefulUnit = 0x1p-24F;              ///< what exp(0) is then: 2^24 such v cannot overflow
 
 /// What a thread gathers of its rows, over the tiles so far. z is of its own keys until the end.
 template <class Traits>
@@ -54,7 +53,7 @@ struct SimtState {
 /// Scores -> P^T in shared memory; m, z and acc move to the new maximum.
 template <class Traits>
 __device__ __forceinline__ void softmax_tile(SimtStorage<Traits>& storage, const ThreadPlace<Traits>& place,
-                                             unsigned bits, float shift, float (&s)[Traits::kRows][Traits::kKeys],
+                                             unsigned bits, float unit, float (&s)[Traits::kRows][Traits::kKeys],
                                              SimtState<Traits>& state) {
 #pragma unroll
   for (int t = 0; t < Traits::kRows; ++t) {
@@ -71,7 +70,7 @@ __device__ __forceinline__ void softmax_tile(SimtStorage<Traits>& storage, const
     for (int n = 0; n < Traits::kKeys; ++n) {
       const bool attended = (bits >> (t * Traits::kKeys + n) & 1U) != 0;
       s[t][n] =
-          attended ? tile::exp_difference(s[t][n], safe, shift) : machine::bits_as<float>(std::uint32_t{kNotAttended});
+          attended ? tile::exp_difference(s[t][n], safe) * unit : machine::bits_as<float>(std::uint32_t{kNotAttended});
       sum += s[t][n];
     }
     state.m[t] = m;
@@ -133,7 +132,7 @@ __device__ __forceinline__ void attend(const AttentionSimtParams& p, const SimtB
   const std::int64_t tiles = (end_tile - first_tile + p.splits - 1) / p.splits;
   const std::int64_t begin = first_tile + tiles * split;
   const std::int64_t end = begin + tiles < end_tile ? begin + tiles : end_tile;
-  const float shift = careful ? kCarefulShift : 0;
+  const float unit = careful ? kCarefulUnit : 1;  // after exp2, which is exact only at 0
   state.clear();
 
   for (std::int64_t tile = begin; tile < end; ++tile) {
@@ -155,7 +154,7 @@ __device__ __forceinline__ void attend(const AttentionSimtParams& p, const SimtB
         float s[Traits::kRows][Traits::kKeys];
         multiply_qk<Traits>(storage, place, p.head_dim, s);
         finish_scores<Traits>(p, block, place, tile_key, storage, bits, s);
-        softmax_tile<Traits>(storage, place, bits, shift, s, state);
+        softmax_tile<Traits>(storage, place, bits, unit, s, state);
       } else {
         const std::int64_t left = block.end_key - tile_key - (Traits::kFewRows ? place.warp * Traits::kWarpKeys : 0);
         const int keys = left < Traits::kWarpKeys ? static_cast<int>(left) : Traits::kWarpKeys;
@@ -321,7 +320,7 @@ __device__ __forceinline__ tile::RowSum write_row(const AttentionSimtParams& p, 
   float scale = keys.z == 0.0F ? 1.0F : 1.0F / keys.z;
   bool zero = false;
   if (!partial) {
-    sum = tile::join_sink(keys, load_sink(p, at.head), careful ? kCarefulShift : 0);
+    sum = tile::join_sink(keys, load_sink(p, at.head), careful ? kCarefulUnit : 1);
     scale = tile::exp_difference(keys.m, tile::safe_maximum(sum.m)) / sum.z;
     zero = keys.empty() && !tile::is_nan(sum.z);
   }
@@ -341,7 +340,7 @@ __device__ __forceinline__ tile::RowSum write_row(const AttentionSimtParams& p, 
       write_out<typename Traits::Element>(p, row_begin, column, values);
     }
   }
-  if (careful) sum.z *= kCarefulScale;
+  if (careful) sum.z /= kCarefulUnit;
   return sum;
 }
 

@@ -22,10 +22,8 @@ __device__ __forceinline__ bool is_nan(float x) { return x != x; }
 /// What to subtract from scores whose maximum is m: (-inf) - (-inf) would be NaN.
 __device__ __forceinline__ float safe_maximum(float m) { return m == minus_infinity() ? 0.0F : m; }
 
-/// exp(s - m) / 2^shift. The difference comes first: s * log2 e loses all of it where |s| is large (a bias of -1e9).
-__device__ __forceinline__ float exp_difference(float s, float m, float shift = 0) {
-  return machine::exp2_approx((s - m) * kLog2E - shift);
-}
+/// exp(s - m). The difference comes first: s * log2 e loses all of it where |s| is large (a bias of -1e9).
+__device__ __forceinline__ float exp_difference(float s, float m) { return machine::exp2_approx((s - m) * kLog2E); }
 
 /// One row, or a part of it.
 struct RowSum {
@@ -33,11 +31,11 @@ struct RowSum {
   __device__ __forceinline__ bool empty() const { return m == minus_infinity() && z == 0.0F; }
 };
 
-/// The sink is one more score without a value. `sum` has the scale 2^-shift. -inf is no sink.
-__device__ __forceinline__ RowSum join_sink(const RowSum& sum, float sink, float shift) {
+/// The sink is one more score without a value. -inf is no sink. Each exp in z has the factor `unit`.
+__device__ __forceinline__ RowSum join_sink(const RowSum& sum, float sink, float unit) {
   const float m = machine::max(sum.m, sink);
   const float safe = safe_maximum(m);
-  return {m, machine::fma(sum.z, exp_difference(sum.m, safe), exp_difference(sink, safe, shift))};
+  return {m, machine::fma(sum.z, exp_difference(sum.m, safe), exp_difference(sink, safe) * unit)};
 }
 
 /// Over the 8 lanes that share a row; every lane gets the result.
