@@ -111,6 +111,19 @@ AttentionSimtParams make_params(const AttentionProblem& p, const AttentionSimtPl
   return params;
 }
 
+template <class T>
+Status launch(const AttentionSimtPlan& plan, AttentionSimtParams params, machine::Stream stream) {
+  using Launches = AttentionSimtLaunches<T>;
+  if (Status s = Launches::attend(plan.tile, plan.blocks, params, stream); !s.ok()) return s;
+  if (plan.splits > 1) {
+    if (Status s = Launches::merge(params, stream); !s.ok()) return s;
+  }
+  if (plan.weights_blocks == 0) return {};
+  params.row_blocks = plan.weights_row_blocks;
+  params.key_tiles = plan.weights_key_tiles;
+  return Launches::write_weights(plan.weights_tile, plan.weights_blocks, params, stream);
+}
+
 Status run(const Context& context, const AttentionProblem& problem, const AttentionPlan&, void* workspace) noexcept {
   const CudaDevice& device = ContextAccess::cuda(context);
   AttentionSimtPlan plan;  // pure and cheap, so it is made again instead of being carried in the public plan
@@ -118,16 +131,13 @@ Status run(const Context& context, const AttentionProblem& problem, const Attent
   const machine::CurrentDevice current(device.ordinal);
   if (!current.status().ok()) return current.status();
 
-  AttentionSimtParams params = make_params(problem, plan, workspace);
-  const DType dtype = problem.q.dtype;
-  if (Status s = launch_attention_simt(dtype, plan.tile, plan.blocks, params, device.stream); !s.ok()) return s;
-  if (plan.splits > 1) {
-    if (Status s = launch_attention_simt_merge(dtype, params, device.stream); !s.ok()) return s;
+  const AttentionSimtParams params = make_params(problem, plan, workspace);
+  switch (problem.q.dtype) {
+    case DType::f32: return launch<float>(plan, params, device.stream);
+    case DType::f16: return launch<float16>(plan, params, device.stream);
+    case DType::bf16: return launch<bfloat16>(plan, params, device.stream);
+    default: return {StatusCode::kInternal, "attention_simt was planned for a type that it lacks"};
   }
-  if (plan.weights_blocks == 0) return {};
-  params.row_blocks = plan.weights_row_blocks;
-  params.key_tiles = plan.weights_key_tiles;
-  return launch_attention_simt_weights(dtype, plan.weights_tile, plan.weights_blocks, params, device.stream);
 }
 
 }  // namespace

@@ -99,16 +99,21 @@ struct AttentionSimtParams {
   std::int32_t partial_pitch;  ///< Dv rounded up to 4
 };
 
-/// out, lse, and the workspace that the other two read. The grid is [splits * row blocks * kv heads * B].
-Status launch_attention_simt(DType dtype, const SimtTile& tile, std::int64_t blocks, const AttentionSimtParams& params,
-                             machine::Stream stream) noexcept;
+/// The launches of one element type: float, float16 or bfloat16. Each type is instantiated in a file of its own,
+/// attention_simt_f32.cu and so on, so that compilers work on them side by side.
+template <class T>
+struct AttentionSimtLaunches {
+  /// out, lse, and the workspace that the other two read. The grid is [splits * row blocks * kv heads * B].
+  static Status attend(const SimtTile& tile, std::int64_t blocks, const AttentionSimtParams& params,
+                       machine::Stream stream) noexcept;
 
-/// Joins the splits in a fixed order. One warp a row.
-Status launch_attention_simt_merge(DType dtype, const AttentionSimtParams& params, machine::Stream stream) noexcept;
+  /// Joins the splits in a fixed order. One warp a row.
+  static Status merge(const AttentionSimtParams& params, machine::Stream stream) noexcept;
+
+  /// weights, from row_sums. One block a tile; `tile` is the wide one.
+  static Status write_weights(const SimtTile& tile, std::int64_t blocks, const AttentionSimtParams& params,
+                              machine::Stream stream) noexcept;
+};
 inline constexpr int kSimtMergeRows = 4;
-
-/// weights, from row_sums. One block a tile; `tile` is the wide one.
-Status launch_attention_simt_weights(DType dtype, const SimtTile& tile, std::int64_t blocks,
-                                     const AttentionSimtParams& params, machine::Stream stream) noexcept;
 
 }  // namespace sorot::inline v0::cuda

@@ -60,7 +60,8 @@ __device__ __forceinline__ void write_weights(const AttentionSimtParams& p, bool
 }
 
 template <class T, int kHeadDim>
-__global__ void __launch_bounds__(kSimtThreads) attention_simt_weights(const __grid_constant__ AttentionSimtParams p) {
+__global__ void __launch_bounds__(kSimtThreads, 2)
+    attention_simt_weights(const __grid_constant__ AttentionSimtParams p) {
   using Traits = SimtTraits<T, kHeadDim, false>;
   static_assert(Traits::kKeys % 2 == 0);
   auto& storage = machine::shared<SimtStorage<Traits>>();

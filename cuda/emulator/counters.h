@@ -44,7 +44,7 @@ class Counters {
   using Total = AccessCount;
 
   std::size_t place_of(const Place& place);
-  void add(std::size_t place, const Request& request);
+  void add(std::size_t index, const Request& request);  ///< of places_
 
   const char* kernel_ = "";  ///< static text, as a launch has it
   std::vector<Place> places_;

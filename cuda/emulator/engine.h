@@ -105,7 +105,7 @@ class Engine {
   ~Engine();
 
   /// Refuses what the device would, runs the rest to its end.
-  Failure launch(const LaunchRequest& request);
+  Failure launch(const LaunchRequest& wanted);
 
   /// How often each byte of device memory was read while counting.
   std::vector<std::uint32_t> reads(const void* address, std::size_t bytes) const;
@@ -142,7 +142,7 @@ class Engine {
  private:
   static void fiber_main();
 
-  Failure check(const LaunchRequest& request) const;
+  Failure check(const LaunchRequest& wanted) const;
   Failure prepare_threads(unsigned count);
   Failure run_block();
   void start_block();

@@ -82,11 +82,11 @@ bool Fiber::restart(Entry entry, unsigned number, bool portable) {
   fake_stack_ = nullptr;
 #endif
   // Equal stack tops would all fall into one set of the L1 cache: 12 instead of 9 ns a switch.
-  const std::size_t usable = kStackBytes - number * 192 % kPage;
+  const std::size_t usable = kStackBytes - std::size_t{number} * 192 % kPage;
 #if defined(__x86_64__)
   if (!portable) {
-    auto top = reinterpret_cast<std::uintptr_t>(lowest + usable) & ~std::uintptr_t{15};
-    auto* words = reinterpret_cast<void**>(top) - 2;  // one word left, so that the entry is aligned as after a call
+    static_assert(kStackBytes % 16 == 0 && 192 % 16 == 0);
+    auto* words = reinterpret_cast<void**>(lowest + usable) - 2;  // the entry finds its stack aligned as after a call
     words[0] = reinterpret_cast<void*>(entry);
     words[1] = nullptr;
     stack_pointer_ = words - 6;  // six registers of no meaning yet

@@ -42,7 +42,7 @@ Status device_properties(int ordinal, DeviceProperties& properties) noexcept;
 class CurrentDevice {
  public:
   explicit CurrentDevice(int ordinal) noexcept;
-  ~CurrentDevice();
+  ~CurrentDevice();  // NOLINT(performance-trivially-destructible): it is in an emulated build only
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
   const Status& status() const noexcept { return status_; }

@@ -1,0 +1,7 @@
+#include "cuda/attention/attention_simt_launches.cuh"
+
+namespace sorot::inline v0::cuda {
+
+template struct AttentionSimtLaunches<float16>;
+
+}  // namespace sorot::inline v0::cuda
