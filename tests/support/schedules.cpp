@@ -3,9 +3,9 @@
 namespace sorot::support {
 namespace {
 
-/// The emulator takes half a second and more for such a call.
+/// The emulator takes a quarter of a second and more for such a call.
 [[maybe_unused]] bool is_large(const AttentionArgs& args) {
-  constexpr std::int64_t kLargest = 100'000;
+  constexpr std::int64_t kLargest = 50'000;
   const std::int64_t rows = args.q.shape[0] * args.q.shape[1] * args.q.shape[2];
   return rows * (args.k.shape[2] + 64) > kLargest;
 }
