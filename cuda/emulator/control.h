@@ -19,7 +19,8 @@ inline constexpr int kProfiles[] = {75, 80, 86, 90, 100, 120};
 struct Settings {
   int profile = 90;  ///< one of kProfiles
   Order order = Order::forward;
-  std::uint64_t seed = 0;        ///< of Order::random, and of the errors of approximate instructions
+  std::uint64_t seed = 0;        ///< of Order::random
+  std::uint64_t error_seed = 0;  ///< of the errors of approximate instructions
   bool race = false;             ///< report accesses to shared memory that no barrier orders
   bool count = false;            ///< count memory accesses, bank conflicts and sectors
   bool portable_fibers = false;  ///< switch threads by ucontext instead of x86-64 code

@@ -261,7 +261,7 @@ void check_global_slowly(const void* address, std::size_t bytes, Access access, 
 // ---- Approximate instructions
 
 float perturbed(double exact, double bound, std::uint32_t instruction, float operand) {
-  std::uint64_t x = engine.settings.seed * 0x9E3779B97F4A7C15 + (std::uint64_t{instruction} << 32) +
+  std::uint64_t x = engine.settings.error_seed * 0x9E3779B97F4A7C15 + (std::uint64_t{instruction} << 32) +
                     std::bit_cast<std::uint32_t>(operand);
   x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;
   x = (x ^ x >> 27) * 0x94D049BB133111EB;

@@ -47,15 +47,25 @@ class RaceChecker {
     Event reads[kReaders];
   };
 
+  /// A word of 4 bytes has one cell, until somebody accesses a part of it: then each of its bytes has one.
+  static constexpr std::size_t kWord = 4;
+
+  std::string access_cell(Cell& cell, std::size_t byte, const Event& event, Access kind);
+  std::size_t split(std::size_t word);
+
   bool ordered(const Event& event, unsigned thread) const {
     return event.time == 0 || event.thread == thread || event.time <= clocks_[thread][event.thread];
   }
   std::uint16_t source_of(machine::Site site, const char* instruction);
-  std::string conflict(std::size_t byte, machine::Site site, const char* instruction, const Event& earlier) const;
+  std::string conflict(std::size_t byte, const Event& event, const Event& earlier) const;
 
   std::vector<Clock> clocks_;
-  std::vector<Cell> cells_;
+  std::vector<Cell> words_;
+  std::vector<std::uint32_t> split_;  ///< of every word, where its 4 cells are in bytes_; 0: nowhere
+  std::vector<Cell> bytes_;
   std::vector<Source> sources_;
+  static constexpr std::size_t kRecent = 64;
+  std::uint16_t recent_[kRecent] = {};  ///< sources by line
 };
 
 }  // namespace sorot::inline v0::emulator

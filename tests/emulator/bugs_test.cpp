@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "cuda/machine/isa.cuh"
@@ -139,6 +140,19 @@ __global__ void misses_a_barrier_before_overwriting(const Params p) {
 }
 TEST_F(Bugs, AMissingBarrierBeforeOverwriting) {
   expect_in_every_order(misses_a_barrier_before_overwriting, 64, {"race", line("read"), line("overwrite")}, true);
+}
+
+__global__ void reads_a_byte_of_a_neighbours_word(const Params p) {
+  Words& s = machine::shared<Words>();
+  const unsigned t = machine::thread_index().x;
+  auto* bytes = reinterpret_cast<std::uint8_t*>(s.word);
+  machine::store_shared(bytes + t, std::uint8_t{1});  // BUG: byte
+  if (t == 5) {
+    machine::store_global(p.data, machine::load_shared(&s.word[1]));  // BUG: word
+  }
+}
+TEST_F(Bugs, AByteOfAWordThatAnotherThreadReads) {
+  expect_in_every_order(reads_a_byte_of_a_neighbours_word, 32, {"race", line("byte"), line("word")}, true);
 }
 
 __global__ void relies_on_lockstep(const Params p) {

@@ -61,7 +61,7 @@ inline std::vector<Settings> all_orders(bool race = false) {
 
 /// "file.cpp:12", where 12 is the one line of that source that ends with `// BUG: <name>`.
 inline std::string bug_line(const char* source, const std::string& name) {
-  std::ifstream file(source);
+  std::ifstream file(std::string(SOROT_EMULATOR_TESTS "/") + machine::Site{source, 0}.file_name());
   std::string line;
   std::string found = "no line is marked BUG: " + name;
   const std::string mark = "// BUG: " + name;

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -78,6 +79,21 @@ TEST_F(Execution, AWarpBarrierOrdersTheLanesOfItsWarp) {
   std::reverse(expected.begin(), expected.begin() + 32);
   std::reverse(expected.begin() + 32, expected.end());
   expect_everywhere(transposes_in_a_warp, {"transposes", {1}, {64}, sizeof(Words), stream_}, counting(64), expected);
+}
+
+/// Every thread has a byte of its own: no race, though four of them share a word.
+__global__ void writes_bytes(const Params p) {
+  Words& s = machine::shared<Words>();
+  const unsigned t = machine::thread_index().x;
+  auto* bytes = reinterpret_cast<std::uint8_t*>(s.word);
+  machine::store_shared(bytes + t, static_cast<std::uint8_t>(t));
+  machine::sync_block();
+  if (t < 16) machine::store_global(p.data + t, machine::load_shared(&s.word[t]));
+}
+TEST_F(Execution, NeighbouringBytesOfOneWordAreNoRace) {
+  std::vector<int> expected;
+  for (int t = 0; t < 64; t += 4) expected.push_back(t | (t + 1) << 8 | (t + 2) << 16 | (t + 3) << 24);
+  expect_everywhere(writes_bytes, {"bytes", {1}, {64}, sizeof(Words), stream_}, std::vector<int>(16, 0), expected);
 }
 
 /// Half of a warp meets in a barrier of its own.

@@ -150,7 +150,7 @@ Status run_plan(const Device& device, const AttentionPlan& plan, const Attention
     results[s] = there.outputs();
   }
   for (std::size_t s = 0; s < list.size(); ++s) {
-    if (results[s] == results[list[s].like]) continue;
+    if (results[s] == results[0]) continue;
     return {StatusCode::kInternal, ("an output has other bits in " + list[s].name).c_str()};
   }
   const std::string changed = there.copy_back();

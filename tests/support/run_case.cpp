@@ -64,7 +64,7 @@ std::string run_again(const Device& device, const AttentionPlan& plan, const Att
     if (!problem.empty()) return fmt::format("in {}: {}", when, problem);
     results.push_back(outputs_of(tensors));
     for (std::size_t n = 0; n < first.size(); ++n) {
-      if (results.back()[n] != results[list[s].like][n]) {
+      if (results.back()[n] != results[0][n]) {
         return fmt::format("{} has other bits in {}", tensors.outputs()[n]->name(), when);
       }
     }

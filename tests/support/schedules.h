@@ -14,7 +14,6 @@ namespace sorot::support {
 
 struct Schedule {
   std::string name;      ///< "reverse order"; empty for a device that knows none
-  std::size_t like = 0;  ///< the earlier schedule with whose results these agree bit for bit
   emulator::Settings settings;
 };
 

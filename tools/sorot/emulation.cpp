@@ -43,7 +43,7 @@ void set([[maybe_unused]] Order order, [[maybe_unused]] int profile, [[maybe_unu
     emulator::Settings settings = emulator::settings();
     settings.order = order;
     settings.profile = profile;
-    settings.seed = seed;
+    settings.seed = settings.error_seed = seed;
     emulator::apply(settings);
   }
 }
