@@ -54,7 +54,7 @@ double attended_pairs(const Case& c) {
 /// The tensors of a case, with the args that name them.
 class Tensors {
  public:
-  explicit Tensors(const Case& c) : q_shape_{c.batch, c.heads, c.queries, c.dim} {
+  Tensors(const Device& device, const Case& c) : device_(device), q_shape_{c.batch, c.heads, c.queries, c.dim} {
     std::mt19937 random(1);
     const std::array<std::int64_t, 4> kv_shape{c.batch, c.kv_heads, c.keys, c.dim};
     args.q = add(c.dtype, q_shape_, random);
@@ -72,35 +72,32 @@ class Tensors {
   TensorView add(DType dtype, const std::array<std::int64_t, 4>& shape, std::mt19937& random) {
     const auto elements = static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]);
     bytes += static_cast<double>(elements * size_of(dtype));
-    buffers_.push_back(random_tensor(dtype, elements, random));
-    return view(buffers_.back().data(), dtype, {shape[0], shape[1], shape[2], shape[3]});
+    buffers_.push_back(random_tensor(device_, dtype, elements, random));
+    return view(static_cast<void*>(buffers_.back().data()), dtype, {shape[0], shape[1], shape[2], shape[3]});
   }
 
+  const Device& device_;
   std::array<std::int64_t, 4> q_shape_;
-  std::vector<Buffer> buffers_;
+  std::vector<DeviceMemory> buffers_;
 };
 
 /// Plans once, then times calls. False if the device refuses the case.
-bool time_calls(benchmark::State& state, const std::string& device, const Tensors& tensors) {
-  const Context context = make_context(device);
+bool time_plan_of(benchmark::State& state, const Device& device, const Tensors& tensors) {
   AttentionPlan plan;
-  Status status = attention_plan(context, tensors.args, plan);
-  Buffer scratch(plan.workspace_bytes);
-  const Workspace workspace{scratch.data(), plan.workspace_bytes};
+  Status status = attention_plan(device.context(), tensors.args, plan);
+  const DeviceMemory workspace(device, plan.workspace_bytes);
   if (status.ok()) {
-    for (auto _ : state) {
-      status = attention(context, plan, tensors.args, workspace);
-      benchmark::ClobberMemory();
-    }
+    time_calls(state, device, [&] { status = attention(device.context(), plan, tensors.args, workspace.workspace()); });
     state.SetLabel(plan.kernel);
   }
   if (!status.ok()) state.SkipWithError(status.message());
   return status.ok();
 }
 
-void time_case(benchmark::State& state, const std::string& device, const Case& c) {
-  const Tensors tensors(c);
-  if (!time_calls(state, device, tensors)) return;
+void time_case(benchmark::State& state, const std::string& name, const Case& c) {
+  const Device device(name);
+  const Tensors tensors(device, c);
+  if (!time_plan_of(state, device, tensors)) return;
   using benchmark::Counter;
   const double flops = attended_pairs(c) * 2 * static_cast<double>(c.dim + c.dim);
   state.counters["GFLOP/s"] = Counter(flops * 1e-9, Counter::kIsIterationInvariantRate);
@@ -110,14 +107,27 @@ void time_case(benchmark::State& state, const std::string& device, const Case& c
 /// One pair and one element: what is left is checking the args, finding the kernel and calling it.
 const Case kOnePair{"one_pair", DType::f32, 1, 1, 1, 1, 1, 1, false, Align::top_left};
 
-void time_call(benchmark::State& state, const std::string& device) { time_calls(state, device, Tensors(kOnePair)); }
+/// What the calling thread waits for, on a GPU until its stream has the work.
+void time_call(benchmark::State& state, const std::string& name) {
+  const Device device(name);
+  const Tensors tensors(device, kOnePair);
+  AttentionPlan plan;
+  Status status = attention_plan(device.context(), tensors.args, plan);
+  const DeviceMemory workspace(device, plan.workspace_bytes);
+  for (auto _ : state) {
+    if (status.ok()) status = attention(device.context(), plan, tensors.args, workspace.workspace());
+    benchmark::ClobberMemory();
+  }
+  if (!status.ok()) state.SkipWithError(status.message());
+  device.wait();
+}
 
-void time_plan(benchmark::State& state, const std::string& device) {
-  const Context context = make_context(device);
-  const Tensors tensors(kOnePair);
+void time_plan(benchmark::State& state, const std::string& name) {
+  const Device device(name);
+  const Tensors tensors(device, kOnePair);
   AttentionPlan plan;
   for (auto _ : state) {
-    if (auto s = attention_plan(context, tensors.args, plan); !s.ok()) {
+    if (auto s = attention_plan(device.context(), tensors.args, plan); !s.ok()) {
       state.SkipWithError(s.message());
       break;
     }
@@ -128,19 +138,17 @@ void time_plan(benchmark::State& state, const std::string& device) {
 }  // namespace
 
 void register_attention(const nlohmann::json& cases) {
-  for (std::size_t d = 0; d < build_info().device_count; ++d) {
-    const std::string device = build_info().devices[d]->name;
+  for (const std::string& device : timed_devices()) {
     for (const nlohmann::json& line : cases) {
       const Case c = read_case(line);
       const std::string title = "attention/" + c.name + "/" + name(c.dtype) + "/" + device;
-      benchmark::RegisterBenchmark(title.c_str(), time_case, device, c)->Unit(benchmark::kMicrosecond)->UseRealTime();
+      benchmark::RegisterBenchmark(title.c_str(), time_case, device, c)->Unit(benchmark::kMicrosecond)->UseManualTime();
     }
   }
 }
 
 void register_attention_overhead() {
-  for (std::size_t d = 0; d < build_info().device_count; ++d) {
-    const std::string device = build_info().devices[d]->name;
+  for (const std::string& device : timed_devices()) {
     benchmark::RegisterBenchmark(("attention_overhead/plan/" + device).c_str(), time_plan, device)->UseRealTime();
     benchmark::RegisterBenchmark(("attention_overhead/call/" + device).c_str(), time_call, device)->UseRealTime();
   }

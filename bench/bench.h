@@ -1,35 +1,62 @@
 #pragma once
 
+#include <benchmark/benchmark.h>
+
+#include <chrono>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "cuda/machine/runtime.h"
 #include "sorot/sorot.h"
+#include "tests/support/device.h"
 
 /// What the benchmarks of all operators share.
 namespace sorot::bench {
 
-/// Memory for a tensor or a workspace, aligned as a workspace must be.
-class Buffer {
- public:
-  explicit Buffer(std::size_t bytes) : storage_(bytes + kAlignment) {}
-  void* data();
-
- private:
-  static constexpr std::size_t kAlignment = 256;
-  std::vector<std::byte> storage_;
-};
+using support::Device;
+using support::DeviceMemory;
 
 /// Elements drawn from a normal distribution, like activations: subnormals and infinities would distort the time.
-Buffer random_tensor(DType dtype, std::size_t elements, std::mt19937& random);
+DeviceMemory random_tensor(const Device& device, DType dtype, std::size_t elements, std::mt19937& random);
 
 /// The DType of that name ("bf16"); std::invalid_argument if there is none a tensor of activations can have.
 DType dtype_of(const std::string& name);
 
-/// A context for a device of this build, by the name build_info() gives it.
-Context make_context(const std::string& device);
+/// Devices whose times mean something: those of this build that this machine has, but not the emulator.
+std::vector<std::string> timed_devices();
+
+/// Seconds from start to stop: of the wall on the host, of the stream on a GPU.
+class StreamTimer {
+ public:
+  explicit StreamTimer(const Device& device);
+  ~StreamTimer();
+  StreamTimer(const StreamTimer&) = delete;
+  StreamTimer& operator=(const StreamTimer&) = delete;
+
+  void start();
+  double stop();
+
+ private:
+  const Device& device_;
+  std::chrono::steady_clock::time_point begin_;
+  machine::Event events_[2] = {};
+};
+
+/// Times calls until the benchmark has enough. On the host the whole call; on a GPU what its stream was busy with,
+/// between two events, so that the benchmark must be registered with UseManualTime.
+template <class Call>
+void time_calls(benchmark::State& state, const Device& device, Call call) {
+  StreamTimer timer(device);
+  for (auto _ : state) {
+    timer.start();
+    call();
+    benchmark::ClobberMemory();
+    state.SetIterationTime(timer.stop());
+  }
+}
 
 /// Registers what a case file of an operator asks for, on every device of this build.
 void register_attention(const nlohmann::json& cases);

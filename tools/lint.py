@@ -49,7 +49,7 @@ ARROWS = {
     "tests/support/oracle": ["sorot/", "tests/support/"],  # independent of everything it judges
     "tests/tools/": ["sorot/", "tests/", "tools/sorot/", *DEVICE_DOORS, "fmt/", "nlohmann/", "gtest/", "gmock/"],
     "tests/fuzz/": ["sorot/", "tests/", "tools/sorot/"],
-    "bench/": ["sorot/", "bench/", "benchmark/", "nlohmann/"],
+    "bench/": ["sorot/", "bench/", "tests/support/device.h", "cuda/machine/runtime.h", "benchmark/", "nlohmann/"],
     "tools/": ["sorot/", "tools/sorot/", "tests/support/", *DEVICE_DOORS, "CLI/", "fmt/", "nlohmann/"],
 }
 

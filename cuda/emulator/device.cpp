@@ -209,7 +209,7 @@ void check_shared_slowly(const void* address, std::size_t bytes, Access access, 
   const auto offset = static_cast<std::intptr_t>(reinterpret_cast<std::uintptr_t>(address) -
                                                  reinterpret_cast<std::uintptr_t>(e.shared));
   if (offset < 0 || static_cast<std::size_t>(offset) + bytes > e.shared_bytes) {
-    const bool near = offset > -static_cast<std::intptr_t>(Engine::kSharedArena) &&
+    const bool near = !e.memory.owns(address) && offset > -static_cast<std::intptr_t>(Engine::kSharedArena) &&
                       offset < static_cast<std::intptr_t>(2 * Engine::kSharedArena);
     e.fail(kErrorIllegalAddress,
            e.who() + ": " + instruction + " at " + e.place(site) + ": " + std::to_string(bytes) + " bytes at " +
