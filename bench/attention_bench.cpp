@@ -128,8 +128,7 @@ void time_plan(benchmark::State& state, const std::string& device) {
 }  // namespace
 
 void register_attention(const nlohmann::json& cases) {
-  for (std::size_t d = 0; d < build_info().device_count; ++d) {
-    const std::string device = build_info().devices[d]->name;
+  for (const std::string& device : device_names()) {
     for (const nlohmann::json& line : cases) {
       const Case c = read_case(line);
       const std::string title = "attention/" + c.name + "/" + name(c.dtype) + "/" + device;
@@ -139,8 +138,7 @@ void register_attention(const nlohmann::json& cases) {
 }
 
 void register_attention_overhead() {
-  for (std::size_t d = 0; d < build_info().device_count; ++d) {
-    const std::string device = build_info().devices[d]->name;
+  for (const std::string& device : device_names()) {
     benchmark::RegisterBenchmark(("attention_overhead/plan/" + device).c_str(), time_plan, device)->UseRealTime();
     benchmark::RegisterBenchmark(("attention_overhead/call/" + device).c_str(), time_call, device)->UseRealTime();
   }

@@ -39,6 +39,15 @@ DType dtype_of(const std::string& name) {
   throw std::invalid_argument("dtype is '" + name + "', expected f64, f32, f16 or bf16");
 }
 
+std::vector<std::string> device_names() {
+  std::vector<std::string> names;
+  for (std::size_t d = 0; d < build_info().device_count; ++d) {
+    const std::string name = build_info().devices[d]->name;
+    if (name != "cuda") names.push_back(name);
+  }
+  return names;
+}
+
 Context make_context(const std::string& device) {
   if (device == "reference") return Context::reference();
   throw std::invalid_argument("sorot_bench cannot make a context for device " + device);

@@ -28,10 +28,13 @@ Buffer random_tensor(DType dtype, std::size_t elements, std::mt19937& random);
 /// The DType of that name ("bf16"); std::invalid_argument if there is none a tensor of activations can have.
 DType dtype_of(const std::string& name);
 
-/// A context for a device of this build, by the name build_info() gives it.
+/// Names of the devices of this build that can be timed: those that compute in host memory, by a clock of the host.
+std::vector<std::string> device_names();
+
+/// A context for one of them.
 Context make_context(const std::string& device);
 
-/// Registers what a case file of an operator asks for, on every device of this build.
+/// Registers what a case file of an operator asks for, on every device that can be timed.
 void register_attention(const nlohmann::json& cases);
 
 /// Registers the cost of an attention call that has next to nothing to compute.

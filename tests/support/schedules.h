@@ -13,7 +13,7 @@
 namespace sorot::support {
 
 struct Schedule {
-  std::string name;      ///< "reverse order"; empty for a device that knows none
+  std::string name;  ///< "reverse order"; empty for a device that knows none
   emulator::Settings settings;
 };
 
