@@ -58,7 +58,7 @@ void time_calls(benchmark::State& state, const Device& device, Call call) {
   }
 }
 
-/// Registers what a case file of an operator asks for, on every device of this build.
+/// Registers what a case file of an operator asks for, on every device that can be timed.
 void register_attention(const nlohmann::json& cases);
 
 /// Registers the cost of an attention call that has next to nothing to compute.
