@@ -45,7 +45,7 @@ std::uint64_t fewest_wavefronts(std::uint32_t lanes, std::size_t bytes) {
   const unsigned together = bytes == 8 ? 16 : 8;
   std::uint64_t phases = 0;
   for (unsigned first = 0; first < 32; first += together) {
-    phases += (lanes >> first & ((1U << together) - 1)) != 0 ? 1 : 0;
+    phases += (lanes >> first & ((1U << together) - 1)) != 0 ? 1U : 0U;
   }
   return phases;
 }
