@@ -130,9 +130,9 @@ void sync_warp(unsigned mask, Site site) {
     return;
   }
   // Every lane brings a clock; all leave with what all have done.
-  Clock clock;
-  e.race.release(me.number, clock);
-  collective("sync_warp", mask, &clock, site, [&](void** clocks) {
+  me.clock.clear();
+  e.race.release(me.number, me.clock);
+  collective("sync_warp", mask, &me.clock, site, [&](void** clocks) {
     Clock all;
     for (unsigned lanes = mask; lanes != 0; lanes &= lanes - 1) {
       const Clock& other = *static_cast<Clock*>(clocks[std::countr_zero(lanes)]);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
@@ -229,8 +228,14 @@ Failure Engine::check_red_zone(std::size_t bytes) const {
 void Engine::fiber_main() {
   Fiber::arrive();
   for (;;) {
-    engine.request->body();
-    engine.end_thread();
+    try {
+      engine.request->body();
+      engine.end_thread();
+    } catch (const Failure& failure) {
+      engine.failure_ = failure;
+    }
+    // The launch ends here; nobody comes back to this thread.
+    if (engine.failure_) Fiber::switch_to(engine.current->fiber, engine.hub_, engine.portable_);
   }
 }
 
@@ -370,9 +375,7 @@ bool Engine::release_spinners() {
 }
 
 void Engine::fail(int code, const std::string& report) {
-  failure_ = {code, report};
-  Fiber::switch_to(current->fiber, hub_, portable_);
-  std::abort();  // nobody returns to a thread that failed
+  throw Failure{code, report};  // caught at the bottom of the thread's own stack
 }
 
 std::string Engine::table() const {

@@ -58,6 +58,7 @@ struct Thread {
   const char* instruction = "";  ///< what it waits in
   Site site;
   unsigned result = 0;  ///< of the barrier it waited at
+  Clock clock;          ///< what it brings to a barrier of its warp
 };
 
 /// A barrier of the block (number 0: all its threads) that some threads have reached.
@@ -78,7 +79,6 @@ struct Collective {
   const char* instruction = nullptr;
   Site site;
   void* arguments[machine::kWarpSize] = {};
-  Clock clock;
 };
 
 struct Warp {
