@@ -40,7 +40,7 @@ std::string call(const Device& device, const AttentionPlan& plan, const Attentio
   workspace.fill(fill);
   const Status status = attention(device.context(), plan, there.args(), workspace.workspace());
   if (!status.ok()) return fmt::format("attention: {}: {}", name(status.code()), status.message());
-  if (const std::string changed = there.copy_back(); !changed.empty()) return changed;
+  if (std::string changed = there.copy_back(); !changed.empty()) return changed;
   if (!workspace.guards_intact()) return "the workspace was overrun";
   return tensors.damage(fill, args.lse.dtype != DType::none || args.weights.dtype != DType::none);
 }
