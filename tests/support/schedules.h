@@ -17,9 +17,8 @@ struct Schedule {
   emulator::Settings settings;
 };
 
-/// The emulator as it is set, then forward, reverse (watched for races) and two random orders, all on the device
-/// profile that is set; for a call too large for that, as it is set and one random order. Elsewhere a single schedule,
-/// which is none.
+/// The emulator as it is set, then two random orders, forward and reverse, all on the device profile that is set; in
+/// reverse the call is also watched for races, unless it is large. Elsewhere a single schedule, which is none.
 std::vector<Schedule> schedules(const Device& device, const AttentionArgs& args);
 
 /// Calls under a schedule.
