@@ -22,14 +22,15 @@
 ///
 /// The surprise: 0 * NaN is NaN, so a V row that only *some* rows of a block attend could spoil the others. The block
 /// computes as if it could not; if then a number that should be finite is not, it computes once more, *carefully*:
-/// pairs that are not attended (P holds exactly -0.0f for them, which exp never gives) are left out one by one, and
-/// P is scaled by 2^-24, so that sums of v near the largest float stay in range. What is not finite then is the truth.
+/// pairs that are not attended (P holds exactly -0.0f for them, which exp never gives) are left out one by one, and acc
+/// is the mean of v so far (half of it) instead of the sum, so that v near the largest float, which would leave the
+/// range of a sum, and v near the smallest are both right. What is not finite then is the truth.
 namespace sorot::inline v0::cuda {
 
 inline constexpr std::uint32_t kNotAttended = 0x8000'0000U;  ///< bits of -0.0f
-inline constexpr float kCarefulUnit = 0x1p-24F;              ///< what exp(0) is then: 2^24 such v cannot overflow
 
-/// What a thread gathers of its rows, over the tiles so far. z is of its own keys until the end.
+/// What a thread gathers of its rows, over the tiles so far: m, z = sum exp(s - m), acc = sum exp(s - m) v. Fast, z is
+/// of the thread's own keys; carefully, z is of all 8 lanes of the row, and acc is half of the mean, acc / z / 2.
 template <class Traits>
 struct SimtState {
   float m[Traits::kRows];
@@ -53,7 +54,7 @@ struct SimtState {
 /// Scores -> P^T in shared memory; m, z and acc move to the new maximum.
 template <class Traits>
 __device__ __forceinline__ void softmax_tile(SimtStorage<Traits>& storage, const ThreadPlace<Traits>& place,
-                                             unsigned bits, float unit, float (&s)[Traits::kRows][Traits::kKeys],
+                                             unsigned bits, bool careful, float (&s)[Traits::kRows][Traits::kKeys],
                                              SimtState<Traits>& state) {
 #pragma unroll
   for (int t = 0; t < Traits::kRows; ++t) {
@@ -69,16 +70,25 @@ __device__ __forceinline__ void softmax_tile(SimtStorage<Traits>& storage, const
 #pragma unroll
     for (int n = 0; n < Traits::kKeys; ++n) {
       const bool attended = (bits >> (t * Traits::kKeys + n) & 1U) != 0;
-      s[t][n] =
-          attended ? tile::exp_difference(s[t][n], safe) * unit : machine::bits_as<float>(std::uint32_t{kNotAttended});
+      s[t][n] = attended ? tile::exp_difference(s[t][n], safe) : machine::bits_as<float>(std::uint32_t{kNotAttended});
       sum += s[t][n];
     }
+    float keep = correction;
     state.m[t] = m;
-    state.z[t] = machine::fma(state.z[t], correction, sum);
+    if (careful) {
+      const float before = state.z[t] * correction;
+      state.z[t] = before + tile::sum_of_eight(sum);
+      const float share = state.z[t] == 0.0F ? 1.0F : 1.0F / state.z[t];  // Z is 0 while all scores are -inf
+      keep = before * share;
+#pragma unroll
+      for (int n = 0; n < Traits::kKeys; ++n) s[t][n] *= 0.5F * share;  // -0.0f stays
+    } else {
+      state.z[t] = machine::fma(state.z[t], correction, sum);
+    }
 #pragma unroll
     for (int c = 0; c < Traits::kChunks; ++c) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) state.acc[t][c][e] *= correction;
+      for (int e = 0; e < 4; ++e) state.acc[t][c][e] *= keep;
     }
   }
   store_pairs(storage, place, s);
@@ -132,7 +142,6 @@ __device__ __forceinline__ void attend(const AttentionSimtParams& p, const SimtB
   const std::int64_t tiles = (end_tile - first_tile + p.splits - 1) / p.splits;
   const std::int64_t begin = first_tile + tiles * split;
   const std::int64_t end = begin + tiles < end_tile ? begin + tiles : end_tile;
-  const float unit = careful ? kCarefulUnit : 1;  // after exp2, which is exact only at 0
   state.clear();
 
   for (std::int64_t tile = begin; tile < end; ++tile) {
@@ -154,7 +163,7 @@ __device__ __forceinline__ void attend(const AttentionSimtParams& p, const SimtB
         float s[Traits::kRows][Traits::kKeys];
         multiply_qk<Traits>(storage, place, p.head_dim, s);
         finish_scores<Traits>(p, block, place, tile_key, storage, bits, s);
-        softmax_tile<Traits>(storage, place, bits, unit, s, state);
+        softmax_tile<Traits>(storage, place, bits, careful, s, state);
       } else {
         const std::int64_t left = block.end_key - tile_key - (Traits::kFewRows ? place.warp * Traits::kWarpKeys : 0);
         const int keys = left < Traits::kWarpKeys ? static_cast<int>(left) : Traits::kWarpKeys;
@@ -184,13 +193,13 @@ struct SimtResult {
 
 /// The sums of the 8 lanes of a row, and with few rows those of the 4 warps, each with its own maximum.
 template <class Traits>
-__device__ __forceinline__ void gather(const ThreadPlace<Traits>& place, SimtStorage<Traits>& storage,
+__device__ __forceinline__ void gather(const ThreadPlace<Traits>& place, bool careful, SimtStorage<Traits>& storage,
                                        const SimtState<Traits>& state, SimtResult<Traits>& result) {
   using Result = SimtResult<Traits>;
   if constexpr (!Traits::kFewRows) {
 #pragma unroll
     for (int t = 0; t < Traits::kRows; ++t) {
-      result.sums[t] = {state.m[t], tile::sum_of_eight(state.z[t])};
+      result.sums[t] = {state.m[t], careful ? state.z[t] : tile::sum_of_eight(state.z[t])};
 #pragma unroll
       for (int c = 0; c < Traits::kChunks; ++c) {
 #pragma unroll
@@ -206,7 +215,7 @@ __device__ __forceinline__ void gather(const ThreadPlace<Traits>& place, SimtSto
 #pragma unroll
     for (int t = 0; t < Traits::kRows; ++t) {
       const int slot = place.warp * kBlockM + place.row + t;
-      const float z = tile::sum_of_eight(state.z[t]);
+      const float z = careful ? state.z[t] : tile::sum_of_eight(state.z[t]);
       if (place.column_group == 0) {
         machine::store_shared(reinterpret_cast<Float2*>(storage.p + slot * 2), Float2{state.m[t], z});
       }
@@ -230,14 +239,16 @@ __device__ __forceinline__ void gather(const ThreadPlace<Traits>& place, SimtSto
     const float safe = tile::safe_maximum(m);
     float z = 0;
 #pragma unroll
+    for (int w = 0; w < 4; ++w) z = machine::fma(sums[w].y, tile::exp_difference(sums[w].x, safe), z);
+#pragma unroll
     for (int c = 0; c < Result::kChunks; ++c) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) result.acc[0][c][e] = 0;
     }
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
-      const float factor = tile::exp_difference(sums[w].x, safe);
-      z = machine::fma(sums[w].y, factor, z);
+      float factor = tile::exp_difference(sums[w].x, safe);  // sums add up; means are averaged
+      if (careful) factor = z == 0.0F ? 1.0F : factor * sums[w].y / z;
 #pragma unroll
       for (int c = 0; c < Result::kChunks; ++c) {
         const float* from = storage.kv + (w * kBlockM + row) * Traits::kPitch + Result::column(place, c);
@@ -317,11 +328,12 @@ __device__ __forceinline__ tile::RowSum write_row(const AttentionSimtParams& p, 
   const HeadAndQuery at = block.at(p, row);
   const bool partial = p.partial_out != nullptr;
   tile::RowSum sum = keys;
-  float scale = keys.z == 0.0F ? 1.0F : 1.0F / keys.z;
+  float scale = careful ? 2.0F : keys.z == 0.0F ? 1.0F : 1.0F / keys.z;
   bool zero = false;
   if (!partial) {
-    sum = tile::join_sink(keys, load_sink(p, at.head), careful ? kCarefulUnit : 1);
-    scale = tile::exp_difference(keys.m, tile::safe_maximum(sum.m)) / sum.z;
+    sum = tile::join_sink(keys, load_sink(p, at.head));
+    const float weight = tile::exp_difference(keys.m, tile::safe_maximum(sum.m));
+    scale = careful ? 2.0F * (weight * keys.z / sum.z) : weight / sum.z;
     zero = keys.empty() && !tile::is_nan(sum.z);
   }
   const std::int64_t row_begin = row_offset(p.out_strides, block, at);
@@ -340,7 +352,6 @@ __device__ __forceinline__ tile::RowSum write_row(const AttentionSimtParams& p, 
       write_out<typename Traits::Element>(p, row_begin, column, values);
     }
   }
-  if (careful) sum.z /= kCarefulUnit;
   return sum;
 }
 
@@ -362,7 +373,7 @@ __global__ void __launch_bounds__(kSimtThreads, 2) attention_simt(const __grid_c
   bool careful = false;
   for (;; careful = true) {
     attend<Traits>(p, block, split, careful, place, storage, state);
-    gather<Traits>(place, storage, state, result);
+    gather<Traits>(place, careful, storage, state, result);
     if (careful || !machine::sync_block_or(looks_wrong<Traits>(p, block, place, result))) break;
   }
 

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kSimtThreads) attention_simt_merge(const __gri
     const Float2 sums = sums_of(split);
     keys.z = machine::fma(sums.y, tile::exp_difference(sums.x, tile::safe_maximum(keys.m)), keys.z);
   }
-  const tile::RowSum sum = tile::join_sink(keys, load_sink(p, at.head), 1);
+  const tile::RowSum sum = tile::join_sink(keys, load_sink(p, at.head));
   const float safe = tile::safe_maximum(sum.m);
   const bool zero = keys.empty() && !tile::is_nan(sum.z);
 

@@ -31,11 +31,11 @@ struct RowSum {
   __device__ __forceinline__ bool empty() const { return m == minus_infinity() && z == 0.0F; }
 };
 
-/// The sink is one more score without a value. -inf is no sink. Each exp in z has the factor `unit`.
-__device__ __forceinline__ RowSum join_sink(const RowSum& sum, float sink, float unit) {
+/// The sink is one more score without a value. -inf is no sink.
+__device__ __forceinline__ RowSum join_sink(const RowSum& sum, float sink) {
   const float m = machine::max(sum.m, sink);
   const float safe = safe_maximum(m);
-  return {m, machine::fma(sum.z, exp_difference(sum.m, safe), exp_difference(sink, safe) * unit)};
+  return {m, machine::fma(sum.z, exp_difference(sum.m, safe), exp_difference(sink, safe))};
 }
 
 /// Over the 8 lanes that share a row; every lane gets the result.

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -143,6 +144,28 @@ void expect_contract(const Device& device, bool in_keys, std::size_t turn) {
       ASSERT_TRUE(status.ok()) << status.message();
       EXPECT_EQ(judge_call(rounded.args).what, "")
           << masking.name << ", " << shape.queries << " queries, " << shape.keys << " keys, turn " << turn;
+    }
+  }
+}
+
+/// A NaN in v makes a kernel look again, more carefully: it must not cost the other columns their smallest or largest
+/// numbers. Column 0 is the small or large one, column 1 has the NaN, which every row sees.
+TEST_P(AttentionNonFinite, BesideTheSmallestAndTheLargestValues) {
+  for (const float value : {1.3e-39F, 1.3e-38F, 1.3e-30F, 1.0F, 3.4e38F}) {
+    for (const std::int64_t keys : {2, 40, 700}) {
+      for (const std::int64_t queries : {1, 20}) {
+        AttentionProblemF32 p({1, 1, 1, queries, keys, 4, 3});
+        for (std::int64_t j = 0; j < keys; ++j) p.v(0, 0, j, 0) = value;
+        p.v(0, 0, keys / 2, 1) = kNan;
+        p.args.weights = {};
+        run(p);
+        const auto expected = static_cast<double>(value);
+        // Four steps of subnormal numbers, where they are the larger part.
+        EXPECT_NEAR(static_cast<double>(p.out(0, 0, queries - 1, 0)), expected, 2e-6 * expected + 4 * 0x1p-149)
+            << value << ", " << keys << " keys";
+        EXPECT_TRUE(std::isnan(p.out(0, 0, 0, 1)));
+        EXPECT_EQ(judge_call(p.args).what, "") << value << ", " << keys << " keys";
+      }
     }
   }
 }
