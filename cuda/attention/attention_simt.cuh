@@ -22,15 +22,18 @@
 ///
 /// The surprise: 0 * NaN is NaN, so a V row that only *some* rows of a block attend could spoil the others. The block
 /// computes as if it could not; if then a number that should be finite is not, it computes once more, *carefully*:
-/// pairs that are not attended (P holds exactly -0.0f for them, which exp never gives) are left out one by one, and acc
-/// is the mean of v so far (half of it) instead of the sum, so that v near the largest float, which would leave the
-/// range of a sum, and v near the smallest are both right. What is not finite then is the truth.
+/// pairs that are not attended (P holds exactly -0.0f for them, which exp never gives) are left out one by one. What
+/// still is not finite may have left the range of a sum, if v is near the largest float: a third attempt carries
+/// *means* of v instead, and mends those numbers alone. What is not finite then is the truth.
 namespace sorot::inline v0::cuda {
 
 inline constexpr std::uint32_t kNotAttended = 0x8000'0000U;  ///< bits of -0.0f
 
-/// What a thread gathers of its rows, over the tiles so far: m, z = sum exp(s - m), acc = sum exp(s - m) v. Fast, z is
-/// of the thread's own keys; carefully, z is of all 8 lanes of the row, and acc is half of the mean, acc / z / 2.
+enum class Attempt : int { fast, careful, means };
+
+/// What a thread gathers of its rows, over the tiles so far: m, z = sum exp(s - m), acc = sum exp(s - m) v; z is of the
+/// thread's own keys. In the attempt with means z is of all 8 lanes of the row, and acc is half of the mean, acc / z
+/// / 2.
 template <class Traits>
 struct SimtState {
   float m[Traits::kRows];
@@ -54,7 +57,7 @@ struct SimtState {
 /// Scores -> P^T in shared memory; m, z and acc move to the new maximum.
 template <class Traits>
 __device__ __forceinline__ void softmax_tile(SimtStorage<Traits>& storage, const ThreadPlace<Traits>& place,
-                                             unsigned bits, bool careful, float (&s)[Traits::kRows][Traits::kKeys],
+                                             unsigned bits, bool means, float (&s)[Traits::kRows][Traits::kKeys],
                                              SimtState<Traits>& state) {
 #pragma unroll
   for (int t = 0; t < Traits::kRows; ++t) {
@@ -75,7 +78,7 @@ __device__ __forceinline__ void softmax_tile(SimtStorage<Traits>& storage, const
     }
     float keep = correction;
     state.m[t] = m;
-    if (careful) {
+    if (means) {
       const float before = state.z[t] * correction;
       state.z[t] = before + tile::sum_of_eight(sum);
       const float share = state.z[t] == 0.0F ? 1.0F : 1.0F / state.z[t];  // Z is 0 while all scores are -inf
@@ -133,7 +136,7 @@ __device__ __forceinline__ void multiply_pv(const SimtStorage<Traits>& storage, 
 
 /// All tiles of the block's split.
 template <class Traits>
-__device__ __forceinline__ void attend(const AttentionSimtParams& p, const SimtBlock& block, int split, bool careful,
+__device__ __forceinline__ void attend(const AttentionSimtParams& p, const SimtBlock& block, int split, Attempt attempt,
                                        const ThreadPlace<Traits>& place, SimtStorage<Traits>& storage,
                                        SimtState<Traits>& state) {
   constexpr int kBlockN = Traits::kBlockN;
@@ -163,11 +166,11 @@ __device__ __forceinline__ void attend(const AttentionSimtParams& p, const SimtB
         float s[Traits::kRows][Traits::kKeys];
         multiply_qk<Traits>(storage, place, p.head_dim, s);
         finish_scores<Traits>(p, block, place, tile_key, storage, bits, s);
-        softmax_tile<Traits>(storage, place, bits, careful, s, state);
+        softmax_tile<Traits>(storage, place, bits, attempt == Attempt::means, s, state);
       } else {
         const std::int64_t left = block.end_key - tile_key - (Traits::kFewRows ? place.warp * Traits::kWarpKeys : 0);
         const int keys = left < Traits::kWarpKeys ? static_cast<int>(left) : Traits::kWarpKeys;
-        multiply_pv<Traits>(storage, place, keys, careful, state);
+        multiply_pv<Traits>(storage, place, keys, attempt != Attempt::fast, state);
       }
     }
   }
@@ -193,13 +196,13 @@ struct SimtResult {
 
 /// The sums of the 8 lanes of a row, and with few rows those of the 4 warps, each with its own maximum.
 template <class Traits>
-__device__ __forceinline__ void gather(const ThreadPlace<Traits>& place, bool careful, SimtStorage<Traits>& storage,
+__device__ __forceinline__ void gather(const ThreadPlace<Traits>& place, bool means, SimtStorage<Traits>& storage,
                                        const SimtState<Traits>& state, SimtResult<Traits>& result) {
   using Result = SimtResult<Traits>;
   if constexpr (!Traits::kFewRows) {
 #pragma unroll
     for (int t = 0; t < Traits::kRows; ++t) {
-      result.sums[t] = {state.m[t], careful ? state.z[t] : tile::sum_of_eight(state.z[t])};
+      result.sums[t] = {state.m[t], means ? state.z[t] : tile::sum_of_eight(state.z[t])};
 #pragma unroll
       for (int c = 0; c < Traits::kChunks; ++c) {
 #pragma unroll
@@ -215,7 +218,7 @@ __device__ __forceinline__ void gather(const ThreadPlace<Traits>& place, bool ca
 #pragma unroll
     for (int t = 0; t < Traits::kRows; ++t) {
       const int slot = place.warp * kBlockM + place.row + t;
-      const float z = careful ? state.z[t] : tile::sum_of_eight(state.z[t]);
+      const float z = means ? state.z[t] : tile::sum_of_eight(state.z[t]);
       if (place.column_group == 0) {
         machine::store_shared(reinterpret_cast<Float2*>(storage.p + slot * 2), Float2{state.m[t], z});
       }
@@ -248,7 +251,7 @@ __device__ __forceinline__ void gather(const ThreadPlace<Traits>& place, bool ca
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       float factor = tile::exp_difference(sums[w].x, safe);  // sums add up; means are averaged
-      if (careful) factor = z == 0.0F ? 1.0F : factor * sums[w].y / z;
+      if (means) factor = z == 0.0F ? 1.0F : factor * sums[w].y / z;
 #pragma unroll
       for (int c = 0; c < Result::kChunks; ++c) {
         const float* from = storage.kv + (w * kBlockM + row) * Traits::kPitch + Result::column(place, c);
@@ -314,6 +317,17 @@ __device__ __forceinline__ float load_sink(const AttentionSimtParams& p, std::in
   return p.sinks == nullptr ? tile::minus_infinity() : machine::load_global(p.sinks + head * p.sinks_stride);
 }
 
+/// The numbers of out that are finite already keep what they are.
+template <class T>
+__device__ __forceinline__ void keep_finite(const T* stored, std::int64_t stride, int count, float (&values)[4]) {
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    if (e >= count) continue;
+    const float before = machine::to_float(machine::load_global(stored + e * stride));
+    if (tile::is_finite(before)) values[e] = before;
+  }
+}
+
 /// out of one row, or, of a split, its own mean of v. Gives back m and Z: with the sink, or those of the split.
 ///
 /// A row without a key has weights 0, whatever v holds (but a NaN sink makes it NaN). A split without one keeps its
@@ -321,19 +335,20 @@ __device__ __forceinline__ float load_sink(const AttentionSimtParams& p, std::in
 /// split has a key.
 template <class Traits>
 __device__ __forceinline__ tile::RowSum write_row(const AttentionSimtParams& p, const SimtBlock& block, int row,
-                                                  int split, bool careful, const ThreadPlace<Traits>& place,
+                                                  int split, Attempt attempt, const ThreadPlace<Traits>& place,
                                                   const tile::RowSum& keys,
                                                   const float (&acc)[SimtResult<Traits>::kChunks][4]) {
   using Result = SimtResult<Traits>;
   const HeadAndQuery at = block.at(p, row);
   const bool partial = p.partial_out != nullptr;
   tile::RowSum sum = keys;
-  float scale = careful ? 2.0F : keys.z == 0.0F ? 1.0F : 1.0F / keys.z;
+  const bool means = attempt == Attempt::means;
+  float scale = means ? 2.0F : keys.z == 0.0F ? 1.0F : 1.0F / keys.z;
   bool zero = false;
   if (!partial) {
     sum = tile::join_sink(keys, load_sink(p, at.head));
     const float weight = tile::exp_difference(keys.m, tile::safe_maximum(sum.m));
-    scale = careful ? 2.0F * (weight * keys.z / sum.z) : weight / sum.z;
+    scale = means ? 2.0F * (weight * keys.z / sum.z) : weight / sum.z;
     zero = keys.empty() && !tile::is_nan(sum.z);
   }
   const std::int64_t row_begin = row_offset(p.out_strides, block, at);
@@ -347,18 +362,48 @@ __device__ __forceinline__ tile::RowSum write_row(const AttentionSimtParams& p, 
 #pragma unroll
     for (int e = 0; e < 4; ++e) values[e] = zero ? 0.0F : tile::mean_from(acc[c][e] * scale, acc[c][e]);
     if (partial) {
+      if (means) keep_finite(partial_begin + column, 1, 4, values);
       tile::store_four(partial_begin + column, values);
     } else {
+      using T = typename Traits::Element;
+      const T* stored = static_cast<const T*>(p.out) + row_begin + column * p.out_strides[3];
+      if (means) keep_finite(stored, p.out_strides[3], p.value_dim - column, values);
       write_out<typename Traits::Element>(p, row_begin, column, values);
     }
   }
   return sum;
 }
 
+/// All rows of the block, and their sums. An attempt with means mends numbers and leaves the sums alone.
+template <class Traits>
+__device__ __forceinline__ void write_rows(const AttentionSimtParams& p, const SimtBlock& block, int split,
+                                           Attempt attempt, const ThreadPlace<Traits>& place,
+                                           const SimtResult<Traits>& result) {
+  using Result = SimtResult<Traits>;
+  // Lane t of a row's lanes keeps the sum of row t: so neighbouring lanes write neighbouring rows.
+  tile::RowSum sum{};
+  const int lane_of_row = place.lane % Result::kLanes;
+#pragma unroll
+  for (int t = 0; t < Result::kRows; ++t) {
+    const int row = Result::row(place) + t;
+    if (row >= block.rows) continue;
+    const tile::RowSum one = write_row<Traits>(p, block, row, split, attempt, place, result.sums[t], result.acc[t]);
+    if (lane_of_row == t) sum = one;
+  }
+  const int row = Result::row(place) + lane_of_row;
+  if (attempt == Attempt::means || lane_of_row >= Result::kRows || row >= block.rows) return;
+  const std::int64_t number = block.number(p, row);
+  if (p.partial_sums != nullptr) {
+    machine::store_global(reinterpret_cast<Float2*>(p.partial_sums) + split * p.all_rows + number,
+                          Float2{sum.m, sum.z});
+  } else {
+    write_sums(p, block.batch, block.at(p, row), number, sum);
+  }
+}
+
 template <class T, int kHeadDim, bool kFewRows>
 __global__ void __launch_bounds__(kSimtThreads, 2) attention_simt(const __grid_constant__ AttentionSimtParams p) {
   using Traits = SimtTraits<T, kHeadDim, kFewRows>;
-  using Result = SimtResult<Traits>;
   static_assert(sizeof(SimtStorage<Traits>) == Traits::kSharedBytes);
   auto& storage = machine::shared<SimtStorage<Traits>>();
   const ThreadPlace<Traits> place;
@@ -369,32 +414,17 @@ __global__ void __launch_bounds__(kSimtThreads, 2) attention_simt(const __grid_c
 
   load_queries<Traits>(p, block, storage.q);  // the first barrier of `attend` completes it
   SimtState<Traits> state;
-  Result result;
-  bool careful = false;
-  for (;; careful = true) {
-    attend<Traits>(p, block, split, careful, place, storage, state);
-    gather<Traits>(place, careful, storage, state, result);
-    if (careful || !machine::sync_block_or(looks_wrong<Traits>(p, block, place, result))) break;
-  }
-
-  // Lane t of a row's lanes keeps the sum of row t: so neighbouring lanes write neighbouring rows.
-  tile::RowSum sum{};
-  const int lane_of_row = place.lane % Result::kLanes;
-#pragma unroll
-  for (int t = 0; t < Result::kRows; ++t) {
-    const int row = Result::row(place) + t;
-    if (row >= block.rows) continue;
-    const tile::RowSum one = write_row<Traits>(p, block, row, split, careful, place, result.sums[t], result.acc[t]);
-    if (lane_of_row == t) sum = one;
-  }
-  const int row = Result::row(place) + lane_of_row;
-  if (lane_of_row >= Result::kRows || row >= block.rows) return;
-  const std::int64_t number = block.number(p, row);
-  if (p.partial_sums != nullptr) {
-    machine::store_global(reinterpret_cast<Float2*>(p.partial_sums) + split * p.all_rows + number,
-                          Float2{sum.m, sum.z});
-  } else {
-    write_sums(p, block.batch, block.at(p, row), number, sum);
+  SimtResult<Traits> result;
+  for (Attempt attempt = Attempt::fast;;) {
+    attend<Traits>(p, block, split, attempt, place, storage, state);
+    gather<Traits>(place, attempt == Attempt::means, storage, state, result);
+    const bool again =
+        attempt != Attempt::means && machine::sync_block_or(looks_wrong<Traits>(p, block, place, result));
+    if (!again || attempt != Attempt::fast) {
+      write_rows<Traits>(p, block, split, attempt, place, result);
+    }
+    if (!again) break;
+    attempt = attempt == Attempt::fast ? Attempt::careful : Attempt::means;
   }
 }
 
