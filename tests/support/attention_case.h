@@ -57,7 +57,7 @@ enum class Values : std::uint8_t {
   unit,     ///< scores around 1
   fifty,    ///< scores of magnitude 50 and more
   extreme,  ///< q = 448, k = +-448
-  tiny,     ///< subnormal and nearly so; v too
+  tiny,     ///< subnormal and nearly so; v a thousand times the smallest normal number
 };
 
 /// Where a NaN or infinity is put.

@@ -140,7 +140,7 @@ void AttentionTensors::make_qkv(const AttentionCase& c) {
       fill_normal(*k_, of_k, smallest_normal(c.dtype) / 2);
       break;
   }
-  fill_normal(*v_, Random({c.seed, kValue}), c.values == Values::tiny ? smallest_normal(c.dtype) * 4 : 1);
+  fill_normal(*v_, Random({c.seed, kValue}), c.values == Values::tiny ? smallest_normal(c.dtype) * 1024 : 1);
 }
 
 void AttentionTensors::make_mask(const AttentionCase& c) {
