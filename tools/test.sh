@@ -3,7 +3,7 @@
 # what can be tested of that here (all of it where there is a GPU). CTest's summary closes the output. Stops at the first
 # step that fails.
 #   --full   first: format, lint, clang-tidy, 60 s of libFuzzer, all tests under ASan and UBSan
-#   --sweep  first: 100,000 random problems through `sorot check` on reference and 10,000 on cuda, about 50 minutes
+#   --sweep  first: 100,000 random problems through `sorot check` on reference and 10,000 on cuda
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
