@@ -231,7 +231,7 @@ def tree_rule_one_op_one_name(files):
 
 
 MACHINE_FUNCTION = re.compile(
-    r"^((?:template <[^>]*>\n)?)__device__ __forceinline__ ([^\n(;]*?)(\w+)\(((?:[^()]|\(\))*)\)\s*\{", re.M)
+    r"^((?:template <[^>]*>\n)?)__device__ __forceinline__ ([^\n(;]*?)(\w+)\(((?:[^()]|\([^()]*\))*)\)\s*\{", re.M)
 
 
 def machine_functions(text):
@@ -255,11 +255,11 @@ def tree_rule_machine_twins(files):
 def tree_rule_machine_functions_tested(files):
     """Every function of the machine is used by the kernels of tests/machine, which compare it with its definition."""
     path = "cuda/machine/nvidia/isa.cuh"
-    probes = files.get("tests/machine/isa_kernels.cu", "")
+    probes = "".join(text for name, text in files.items() if re.fullmatch(r"tests/machine/isa_\w*kernels.cu", name))
     for function, line in machine_functions(files.get(path, "")).items():
         name = re.search(r"(\w+)\(", function).group(1)
         if not re.search(rf"\b{name}(<[^>]*>)?\(", probes):
-            yield path, line, f"{name} is not used in tests/machine/isa_kernels.cu"
+            yield path, line, f"{name} is not used in tests/machine/isa_*kernels.cu"
 
 
 def tree_rule_root(files):

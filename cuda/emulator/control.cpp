@@ -63,6 +63,12 @@ void clear_counts() {
   const Lock lock(device_mutex());
   engine.counters.clear();
   engine.clear_reads();
+  engine.switches = 0;
+}
+
+std::uint64_t switches() {
+  const Lock lock(device_mutex());
+  return engine.switches;
 }
 
 std::vector<std::uint32_t> reads_of(const void* device_memory, std::size_t bytes) {

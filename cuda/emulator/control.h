@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,22 @@ namespace sorot::inline v0::emulator {
 /// Which of the threads that could run runs next, and which block comes next.
 enum class Order : std::uint8_t { forward, reverse, random };
 
+/// When an asynchronous copy lands: as it is asked for, when its thread waits for it, or either by seed.
+enum class Copies : std::uint8_t { eager, lazy, random };
+
+/// What goes with an order of threads, unless something else is asked for.
+constexpr Copies copies_of(Order order) {
+  return order == Order::forward ? Copies::lazy : order == Order::reverse ? Copies::eager : Copies::random;
+}
+
 /// Devices one can have, by compute capability.
 inline constexpr int kProfiles[] = {75, 80, 86, 90, 100, 120};
 
 struct Settings {
   int profile = 90;  ///< one of kProfiles
   Order order = Order::forward;
-  std::uint64_t seed = 0;        ///< of Order::random
+  std::uint64_t seed = 0;        ///< of what is random
+  std::optional<Copies> copies;  ///< none: copies_of(order)
   std::uint64_t error_seed = 0;  ///< of the errors of approximate instructions
   bool race = false;             ///< report accesses to shared memory that no barrier orders
   bool count = false;            ///< count memory accesses, bank conflicts and sectors
@@ -57,10 +67,11 @@ void clear_launches();
 /// The whole last report (a Status holds its beginning); empty if there was none.
 std::string last_report();
 
-/// Memory traffic of one kernel at one line of source. A request is what one warp asks for at once.
+/// Memory traffic of one kernel at one line of source. A request is what one warp asks for at once; of instructions
+/// that access no memory ("mma_m16n8k16") there are only requests.
 struct AccessCount {
   std::string kernel;
-  std::string instruction;  ///< "load_global"
+  std::string instruction;  ///< "load_global"; "cp_async" reads global memory, "cp_async shared" writes shared memory
   std::string file;         ///< name only
   int line = 0;
   std::uint64_t requests = 0;
@@ -72,6 +83,9 @@ struct AccessCount {
 /// Since clear_counts(), while Settings::count was on; sorted by kernel, file, line, instruction.
 std::vector<AccessCount> counts();
 void clear_counts();
+
+/// How often the emulator went from one thread to another since clear_counts().
+std::uint64_t switches();
 
 /// How many times each byte of a range of device memory was read since clear_counts(), while Settings::count was on.
 std::vector<std::uint32_t> reads_of(const void* device_memory, std::size_t bytes);

@@ -84,22 +84,25 @@ std::size_t Counters::place_of(const Place& place) {
   return places_.size() - 1;
 }
 
-void Counters::access(unsigned warp, unsigned lane, unsigned live_lanes, bool global, std::uint64_t address,
-                      std::size_t bytes, machine::Site site, const char* instruction) {
+void Counters::access(unsigned warp, unsigned lane, unsigned live_lanes, bool global,
+                      std::optional<std::uint64_t> address, std::size_t bytes, machine::Site site,
+                      const char* instruction) {
   const std::size_t place = place_of({kernel_, instruction, site, global, bytes});
   const std::uint64_t key = static_cast<std::uint64_t>(place) << 16 | warp << 8;
   const std::uint32_t visit = visits_[key | lane]++;
   const std::uint64_t request_key = key << 24 | visit;
   Request& request = open_[request_key];
-  request.lanes |= 1U << lane;
-  request.addresses[lane] = address;
-  if (request.lanes != live_lanes) return;
+  request.arrived |= 1U << lane;
+  if (address) {
+    request.lanes |= 1U << lane;
+    request.addresses[lane] = *address;
+  }
+  if (request.arrived != live_lanes) return;
   add(place, request);
   open_.erase(request_key);
 }
 
-void Counters::add(std::size_t index, const Request& request) {
-  const Place& place = places_[index];
+Counters::Total& Counters::total_of(const Place& place) {
   Total& total = totals_[{place.kernel, place.site.file_name(), place.site.line, place.instruction}];
   if (total.requests == 0) {
     total.kernel = place.kernel;
@@ -107,6 +110,17 @@ void Counters::add(std::size_t index, const Request& request) {
     total.file = place.site.file_name();
     total.line = place.site.line;
   }
+  return total;
+}
+
+void Counters::instruction(const char* name, machine::Site site) {
+  ++total_of({kernel_, name, site, false, 0}).requests;
+}
+
+void Counters::add(std::size_t index, const Request& request) {
+  if (request.lanes == 0) return;
+  const Place& place = places_[index];
+  Total& total = total_of(place);
   ++total.requests;
   total.bytes += static_cast<std::uint64_t>(std::popcount(request.lanes)) * place.bytes;
   if (place.global) {

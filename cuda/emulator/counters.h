@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -19,9 +20,12 @@ class Counters {
  public:
   void begin_kernel(const char* name) { kernel_ = name; }
 
-  /// One lane's part of a request. `address` counts from a 128-byte boundary.
-  void access(unsigned warp, unsigned lane, unsigned live_lanes, bool global, std::uint64_t address, std::size_t bytes,
-              machine::Site site, const char* instruction);
+  /// One lane's part of a request. `address` counts from a 128-byte boundary; none: the lane takes no part.
+  void access(unsigned warp, unsigned lane, unsigned live_lanes, bool global, std::optional<std::uint64_t> address,
+              std::size_t bytes, machine::Site site, const char* instruction);
+
+  /// One of a warp that is no access to memory.
+  void instruction(const char* name, machine::Site site);
 
   /// Requests in which some lanes took no part are complete when their block is.
   void end_block();
@@ -31,7 +35,8 @@ class Counters {
 
  private:
   struct Request {
-    std::uint32_t lanes = 0;
+    std::uint32_t arrived = 0;  ///< lanes that came
+    std::uint32_t lanes = 0;    ///< and take part
     std::uint64_t addresses[32] = {};
   };
   struct Place {
@@ -44,6 +49,7 @@ class Counters {
   using Total = AccessCount;
 
   std::size_t place_of(const Place& place);
+  Total& total_of(const Place& place);
   void add(std::size_t index, const Request& request);  ///< of places_
 
   const char* kernel_ = "";  ///< static text, as a launch has it

@@ -1,17 +1,14 @@
 #include "cuda/emulator/device.h"
 
 #include <bit>
-#include <cstring>
+
+#include "cuda/emulator/collective.h"
 
 namespace sorot::inline v0::emulator {
 
 RangeCache range_cache;
 
 namespace {
-
-bool same_text(const char* a, const char* b) { return a == b || std::strcmp(a, b) == 0; }
-
-bool same_line(Site a, Site b) { return a.line == b.line && same_text(a.file, b.file); }
 
 /// A thread comes to a barrier; true if it is complete, and gone, with that. `expected` 0: all threads that live.
 bool arrive(unsigned number, unsigned expected, const char* instruction, bool predicate, bool waits, Site site) {
@@ -53,52 +50,15 @@ void check_named(unsigned barrier, unsigned threads, const char* instruction, Si
   }
 }
 
-/// Runs `execute` once all lanes of the mask have come; each lane brings a pointer to what it has.
-template <class Execute>
-void collective(const char* instruction, unsigned mask, void* argument, Site site, Execute execute) {
-  Engine& e = engine;
-  Thread& me = *e.current;
-  Warp& warp = *me.warp;
-  const unsigned bit = 1U << me.lane;
-  if ((mask & bit) == 0) {
-    e.fail(kErrorLaunchFailure, e.who() + " is not in the mask of its " + instruction + " at " + e.place(site));
-  }
-  if ((mask & ~warp.live) != 0) {
-    e.fail(kErrorLaunchFailure, e.who() + ": " + instruction + " at " + e.place(site) + " names lane " +
-                                    std::to_string(std::countr_zero(mask & ~warp.live)) +
-                                    " in its mask, which has exited or never was");
-  }
-  Collective* mine = nullptr;
-  for (Collective& open : warp.open) {
-    if (open.mask == mask && same_text(open.instruction, instruction) && (open.arrived & bit) == 0) mine = &open;
-  }
-  if (mine == nullptr) {
-    warp.open.emplace_back();
-    mine = &warp.open.back();
-    mine->mask = mask;
-    mine->instruction = instruction;
-    mine->site = site;
-  } else if (!same_line(mine->site, site)) {
-    e.fail(kErrorLaunchFailure, "divergent warp: " + e.who() + " executes " + instruction + " at " + e.place(site) +
-                                    ", while other lanes of its mask execute it at " + e.place(mine->site));
-  }
-  mine->arrived |= bit;
-  mine->arguments[me.lane] = argument;
-  if (mine->arrived != mask) {
-    e.wait(instruction, site);
-    return;
-  }
-  ++e.progress;
-  Collective whole = *mine;
-  *mine = warp.open.back();
-  warp.open.pop_back();
-  execute(whole.arguments);
-  for (unsigned others = mask & ~bit; others != 0; others &= others - 1) {
-    e.make_ready(*warp.lanes[std::countr_zero(others)]);
-  }
-}
-
 }  // namespace
+
+void need_architecture(int compute_capability, const char* instruction, Site site) {
+  Engine& e = engine;
+  if (e.settings.profile >= compute_capability) return;
+  e.fail(kErrorNoKernelImage, e.who() + ": " + instruction + " at " + e.place(site) + " needs sm_" +
+                                  std::to_string(compute_capability) + ", but the device is sm_" +
+                                  std::to_string(e.settings.profile));
+}
 
 // ---- Barriers
 
@@ -204,6 +164,17 @@ void* shared_memory(std::size_t bytes, Site site) {
   return engine.shared;
 }
 
+std::uint32_t shared_address(const void* address, Site site) {
+  const std::uintptr_t offset =
+      reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(engine.shared);
+  if (offset >= Engine::kSharedArena) {
+    engine.fail(kErrorIllegalAddress, engine.who() + ": shared_address at " + engine.place(site) +
+                                          " of an address that is not shared memory (" +
+                                          engine.memory.describe(address) + ")");
+  }
+  return kFirstSharedAddress + static_cast<std::uint32_t>(offset);
+}
+
 void check_shared_slowly(const void* address, std::size_t bytes, Access access, const char* instruction, Site site) {
   Engine& e = engine;
   const auto offset = static_cast<std::intptr_t>(reinterpret_cast<std::uintptr_t>(address) -
@@ -230,7 +201,7 @@ void check_shared_slowly(const void* address, std::size_t bytes, Access access, 
   }
   if (e.settings.count) {
     e.counters.access(me.warp->number, me.lane, me.warp->live, false, static_cast<std::uint64_t>(offset), bytes, site,
-                      instruction);
+                      access == Access::copy ? "cp_async shared" : instruction);
   }
 }
 

@@ -3,12 +3,16 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "cuda/emulator/engine.h"
 
 /// What a running thread can do: the meaning of the machine's instructions. Every function takes the line of the
 /// kernel that used it.
 namespace sorot::inline v0::emulator {
+
+/// An instruction that older devices lack.
+void need_architecture(int compute_capability, const char* instruction, Site site);
 
 // ---- Barriers
 
@@ -34,7 +38,26 @@ std::uint32_t shuffle(Shuffle kind, const char* instruction, std::uint32_t value
 /// Lanes of the mask whose predicate holds.
 unsigned vote(const char* instruction, bool predicate, unsigned mask, Site site);
 
+// ---- Tensor cores: a whole warp at once
+
+/// What two bytes of a register are.
+enum class HalfType : std::uint8_t { f16, bf16 };
+
+void mma_m16n8k16(HalfType type, float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                  Site site);
+void ldmatrix_x4(const char* instruction, bool transposed, std::uint32_t row, std::uint32_t (&r)[4], Site site);
+
 // ---- Memory
+
+/// Shared memory has addresses of its own. Those of a block begin here, so that 0 is none.
+inline constexpr std::uint32_t kFirstSharedAddress = 1024;
+
+std::uint32_t shared_address(const void* address, Site site);
+
+/// Where that is on the host; any address, checked by who accesses it.
+inline std::byte* at_shared_address(std::uint32_t address) {
+  return engine.shared + (static_cast<std::ptrdiff_t>(address) - std::ptrdiff_t{kFirstSharedAddress});
+}
 
 /// The block's shared memory, of which the kernel wants `bytes`.
 void* shared_memory(std::size_t bytes, Site site);
@@ -69,6 +92,24 @@ inline void check_global(const void* address, std::size_t bytes, Access access, 
     check_global_slowly(address, bytes, access, instruction, site);
   }
 }
+
+/// An atomic: nothing comes between its load and its store. Gives the value before.
+template <class T, class Modify>
+T read_modify_write_shared(T* address, const char* instruction, Site site, Modify modify) {
+  check_shared(address, sizeof(T), Access::atomic, instruction, site);
+  return std::exchange(*address, modify(*address));
+}
+template <class T, class Modify>
+T read_modify_write_global(T* address, const char* instruction, Site site, Modify modify) {
+  check_global(address, sizeof(T), Access::atomic, instruction, site);
+  return std::exchange(*address, modify(*address));
+}
+
+// ---- Asynchronous copies of 16 bytes
+
+void cp_async(std::uint32_t to, const void* from, bool valid, Site site);
+void cp_async_commit(Site site);
+void cp_async_wait(unsigned pending, Site site);
 
 // ---- Approximate instructions
 

@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr unsigned char kRedZone = 0xA5;
-constexpr unsigned char kPoison = 0xFF;
 
 std::string text_of(const unsigned (&size)[3]) {
   char text[40];
@@ -160,6 +159,7 @@ void Engine::start_block() {
   std::memset(shared, kPoison, shared_bytes);
   for (Barrier& barrier : barriers) barrier = Barrier();
   spinning_.clear();
+  yielding_.clear();
   progress = 1;
   progress_at_spin_ = 0;
   live = thread_count_;
@@ -177,6 +177,8 @@ void Engine::start_block() {
     t.lane = n % machine::kWarpSize;
     t.warp->lanes[t.lane] = &t;
     t.warp->live |= 1U << t.lane;
+    t.copies.clear();
+    t.committed = 0;
     make_ready(t);
   }
   if (settings.race) race.reset(thread_count_, shared_bytes);
@@ -187,7 +189,7 @@ Failure Engine::run_block() {
   failure_ = {};
   while (live > 0 && !failure_) {
     Thread* next = pick();
-    if (next == nullptr && release_spinners()) next = pick();
+    if (next == nullptr && (release_yielding() || release_spinners())) next = pick();
     if (next == nullptr) {
       const unsigned index[] = {block.x, block.y, block.z};
       failure_ = {kErrorLaunchTimeout, std::string("deadlock in kernel ") + request->kernel + ", block " +
@@ -195,7 +197,7 @@ Failure Engine::run_block() {
       break;
     }
     current = next;
-    Fiber::switch_to(hub_, next->fiber, portable_);
+    go_to(hub_, next->fiber);
   }
   threads_idle_ = !failure_;
   if (failure_) return failure_;
@@ -235,7 +237,7 @@ void Engine::fiber_main() {
       engine.failure_ = failure;
     }
     // The launch ends here; nobody comes back to this thread.
-    if (engine.failure_) Fiber::switch_to(engine.current->fiber, engine.hub_, engine.portable_);
+    if (engine.failure_) engine.go_to(engine.current->fiber, engine.hub_);
   }
 }
 
@@ -247,6 +249,10 @@ void Engine::end_thread() {
       fail(kErrorLaunchFailure, who() + " has exited, but " + open.instruction + " at " + place(open.site) +
                                     " names its lane in the mask and waits for it");
     }
+  }
+  if (!me.copies.empty()) {
+    fail(kErrorLaunchFailure,
+         who() + " has exited, but has not waited for its cp_async at " + place(me.copies.front().site));
   }
   me.state = Thread::State::done;
   me.warp->live &= ~bit;
@@ -342,10 +348,15 @@ void Engine::go_on(Thread& from) {
   if (next == &from) return;
   if (next != nullptr) {
     current = next;
-    Fiber::switch_to(from.fiber, next->fiber, portable_);
+    go_to(from.fiber, next->fiber);
   } else {
-    Fiber::switch_to(from.fiber, hub_, portable_);
+    go_to(from.fiber, hub_);
   }
+}
+
+void Engine::go_to(Fiber& from, Fiber& to) {
+  ++switches;
+  Fiber::switch_to(from, to, portable_);
 }
 
 void Engine::wait(const char* instruction, Site site) {
@@ -363,6 +374,22 @@ void Engine::spin(Site site) {
   me.site = site;
   spinning_.push_back(&me);
   go_on(me);
+}
+
+void Engine::yield(const char* instruction, Site site) {
+  Thread& me = *current;
+  me.state = Thread::State::yielding;
+  me.instruction = instruction;
+  me.site = site;
+  yielding_.push_back(&me);
+  go_on(me);
+}
+
+bool Engine::release_yielding() {
+  if (yielding_.empty()) return false;
+  for (Thread* thread : yielding_) make_ready(*thread);
+  yielding_.clear();
+  return true;
 }
 
 /// Lets spinning threads look again, unless nothing has happened since they last did.

@@ -36,6 +36,7 @@ inline constexpr int kErrorInvalidValue = 1;
 inline constexpr int kErrorMemoryAllocation = 2;
 inline constexpr int kErrorInvalidConfiguration = 9;
 inline constexpr int kErrorInvalidDevice = 101;
+inline constexpr int kErrorNoKernelImage = 209;
 inline constexpr int kErrorInvalidHandle = 400;
 inline constexpr int kErrorIllegalAddress = 700;
 inline constexpr int kErrorLaunchTimeout = 702;
@@ -44,10 +45,21 @@ inline constexpr int kErrorLaunchFailure = 719;
 inline constexpr int kErrorCaptureUnsupported = 900;
 inline constexpr int kErrorCaptureInvalidated = 901;
 
+inline constexpr unsigned char kPoison = 0xFF;  ///< NaN in every floating type: shared memory that nobody has written
+
 struct Warp;
 
+/// An asynchronous copy that its thread has not waited for yet.
+struct AsyncCopy {
+  std::byte* to;
+  const void* from;  ///< null: zeros
+  unsigned group;    ///< how many its thread had committed before
+  bool landed;
+  Site site;
+};
+
 struct Thread {
-  enum class State : std::uint8_t { ready, waiting, spinning, done };
+  enum class State : std::uint8_t { ready, waiting, yielding, spinning, done };
 
   Fiber fiber;
   machine::Index3 index{};
@@ -59,6 +71,8 @@ struct Thread {
   Site site;
   unsigned result = 0;  ///< of the barrier it waited at
   Clock clock;          ///< what it brings to a barrier of its warp
+  std::vector<AsyncCopy> copies;
+  unsigned committed = 0;  ///< groups of copies
 };
 
 /// A barrier of the block (number 0: all its threads) that some threads have reached.
@@ -118,9 +132,11 @@ class Engine {
   std::string who() const;             ///< "kernel k, block (0, 0, 0), thread 3 (warp 0, lane 3)"
   void wait(const char* instruction, Site site);
   void spin(Site site);
+  void yield(const char* instruction, Site site);  ///< to all threads that can run
   void make_ready(Thread& thread);
   void complete(Barrier& barrier);  ///< lets the threads that wait there go
   void count_read(const Allocation& allocation, std::uintptr_t address, std::size_t bytes);
+  std::uint64_t random();
   std::string table() const;  ///< who waits where
 
   Settings settings;
@@ -134,6 +150,7 @@ class Engine {
   Barrier barriers[kBarriers];
   Warp warps[kWarps];
   unsigned live = 0;
+  std::uint64_t switches = 0;
   std::uint64_t progress = 0;  ///< grows when anything but spinning happens
   std::byte* shared = nullptr;
   std::size_t shared_bytes = 0;
@@ -149,9 +166,10 @@ class Engine {
   void end_thread();
   Thread* pick();
   void go_on(Thread& from);
+  void go_to(Fiber& from, Fiber& to);
   bool release_spinners();
+  bool release_yielding();
   Failure check_red_zone(std::size_t bytes) const;
-  std::uint64_t random();
 
   std::vector<std::unique_ptr<Thread>> threads_;
   unsigned thread_count_ = 0;
@@ -160,6 +178,7 @@ class Engine {
   std::uint64_t random_state_ = 1;
   std::uint64_t progress_at_spin_ = 0;
   std::vector<Thread*> spinning_;
+  std::vector<Thread*> yielding_;
   Fiber hub_;
   Failure failure_;
   std::map<std::uint64_t, std::vector<std::uint32_t>> reads_;  ///< by number of allocation

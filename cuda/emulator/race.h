@@ -14,7 +14,8 @@ namespace sorot::inline v0::emulator {
 
 using Clock = std::vector<std::uint32_t>;  ///< for every thread of the block, how far it is known to have come
 
-enum class Access : std::uint8_t { read, write, atomic };
+/// A copy is an asynchronous one that begins: it reads global memory and writes shared memory, until it is waited for.
+enum class Access : std::uint8_t { read, write, atomic, copy };
 
 class RaceChecker {
  public:

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -9,56 +8,16 @@
 #include <random>
 #include <vector>
 
-#include "cuda/machine/runtime.h"
 #include "sorot/dtype.h"
 #include "tests/machine/isa_kernels.h"
+#include "tests/machine/on_device.h"
 
 /// Every function of the device's door against its scalar definition: on the emulator, and on a GPU where there is one.
 namespace sorot::machine {
 namespace {
 
-using Words = std::vector<std::uint32_t>;
-
-std::uint32_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
-float number(std::uint32_t word) { return std::bit_cast<float>(word); }
-
-/// Device memory for the words of a test.
-class DeviceWords {
- public:
-  DeviceWords(const Words& words, Stream stream) : words_(words.size()), stream_(stream) {
-    EXPECT_TRUE(allocate(words.size() * 4, memory_).ok());
-    EXPECT_TRUE(copy(memory_, words.data(), words.size() * 4, Copy::host_to_device, stream).ok());
-  }
-  ~DeviceWords() { EXPECT_TRUE(release(memory_).ok()); }
-  DeviceWords(const DeviceWords&) = delete;
-  DeviceWords& operator=(const DeviceWords&) = delete;
-  std::uint32_t* data() const { return static_cast<std::uint32_t*>(memory_); }
-  Words get() const {
-    Words words(words_);
-    EXPECT_TRUE(copy(words.data(), memory_, words_ * 4, Copy::device_to_host, stream_).ok());
-    EXPECT_TRUE(synchronize(stream_).ok());
-    return words;
-  }
-
- private:
-  void* memory_ = nullptr;
-  std::size_t words_;
-  Stream stream_;
-};
-
-class Isa : public testing::Test {
+class Isa : public OnDevice {
  protected:
-  void SetUp() override {
-    int count = 0;
-    if (!device_count(count).ok() || count == 0) GTEST_SKIP() << "no CUDA device on this machine";
-    ASSERT_TRUE(create_stream(stream_).ok());
-  }
-  void TearDown() override {
-    if (stream_ != nullptr) {
-      EXPECT_TRUE(destroy_stream(stream_).ok());
-    }
-  }
-
   Words run(Probe probe, const Words& a, const Words& b, const Words& c, const Words& out) {
     const DeviceWords da(a, stream_);
     const DeviceWords db(b, stream_);
@@ -80,8 +39,6 @@ class Isa : public testing::Test {
   void expect(Probe probe, const Words& a, const std::function<std::uint32_t(std::size_t)>& expected) {
     expect(probe, a, a, expected);
   }
-
-  Stream stream_ = nullptr;
 };
 
 constexpr std::size_t kCount = 4 * kProbeThreads;

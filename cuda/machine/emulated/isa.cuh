@@ -98,6 +98,11 @@ __device__ __forceinline__ Storage& shared(Site site = Site::here()) {
   return *static_cast<Storage*>(emulator::shared_memory(sizeof(Storage), site));
 }
 
+/// Where something lies in the block's shared memory, as instructions have it that take no pointer.
+__device__ __forceinline__ std::uint32_t shared_address(const void* address, Site site = Site::here()) {
+  return emulator::shared_address(address, site);
+}
+
 template <class T>
 __device__ __forceinline__ T load_shared(const T* address, Site site = Site::here()) {
   emulator::check_shared(address, sizeof(T), emulator::Access::read, "load_shared", site);
@@ -123,45 +128,73 @@ __device__ __forceinline__ void store_global(T* address, T value, Site site = Si
 
 template <class T>
 __device__ __forceinline__ T atomic_add_shared(T* address, T value, Site site = Site::here()) {
-  emulator::check_shared(address, sizeof(T), emulator::Access::atomic, "atomic_add_shared", site);
-  const T before = *address;
-  *address = before + value;
-  return before;
+  return emulator::read_modify_write_shared(address, "atomic_add_shared", site, [&](T old) { return old + value; });
 }
 template <class T>
 __device__ __forceinline__ T atomic_add_global(T* address, T value, Site site = Site::here()) {
-  emulator::check_global(address, sizeof(T), emulator::Access::atomic, "atomic_add_global", site);
-  const T before = *address;
-  *address = before + value;
-  return before;
+  return emulator::read_modify_write_global(address, "atomic_add_global", site, [&](T old) { return old + value; });
 }
 template <class T>
 __device__ __forceinline__ T atomic_max_shared(T* address, T value, Site site = Site::here()) {
-  emulator::check_shared(address, sizeof(T), emulator::Access::atomic, "atomic_max_shared", site);
-  const T before = *address;
-  *address = before < value ? value : before;
-  return before;
+  return emulator::read_modify_write_shared(address, "atomic_max_shared", site,
+                                            [&](T old) { return old < value ? value : old; });
 }
 template <class T>
 __device__ __forceinline__ T atomic_max_global(T* address, T value, Site site = Site::here()) {
-  emulator::check_global(address, sizeof(T), emulator::Access::atomic, "atomic_max_global", site);
-  const T before = *address;
-  *address = before < value ? value : before;
-  return before;
+  return emulator::read_modify_write_global(address, "atomic_max_global", site,
+                                            [&](T old) { return old < value ? value : old; });
 }
 template <class T>
 __device__ __forceinline__ T atomic_exchange_global(T* address, T value, Site site = Site::here()) {
-  emulator::check_global(address, sizeof(T), emulator::Access::atomic, "atomic_exchange_global", site);
-  const T before = *address;
-  *address = value;
-  return before;
+  return emulator::read_modify_write_global(address, "atomic_exchange_global", site, [&](T) { return value; });
 }
 template <class T>
 __device__ __forceinline__ T atomic_compare_exchange_global(T* address, T expected, T value, Site site = Site::here()) {
-  emulator::check_global(address, sizeof(T), emulator::Access::atomic, "atomic_compare_exchange_global", site);
-  const T before = *address;
-  if (before == expected) *address = value;
-  return before;
+  return emulator::read_modify_write_global(address, "atomic_compare_exchange_global", site,
+                                            [&](T old) { return old == expected ? value : old; });
+}
+
+// ---- Asynchronous copies. sm_80 and newer.
+
+/// 16 bytes from global to shared memory, both aligned to 16.
+__device__ __forceinline__ void cp_async(std::uint32_t to, const void* from, Site site = Site::here()) {
+  emulator::cp_async(to, from, true, site);
+}
+
+/// The same, or 16 zero bytes where not `valid`: `from` is not read then, but is a legal address all the same.
+__device__ __forceinline__ void cp_async_or_zero(std::uint32_t to, const void* from, bool valid,
+                                                 Site site = Site::here()) {
+  emulator::cp_async(to, from, valid, site);
+}
+
+/// Makes a group of the thread's copies since the last one.
+__device__ __forceinline__ void cp_async_commit(Site site = Site::here()) { emulator::cp_async_commit(site); }
+
+/// Until all groups of this thread but the `kPending` newest have landed. Others see them after a barrier.
+template <int kPending>
+__device__ __forceinline__ void cp_async_wait(Site site = Site::here()) {
+  static_assert(kPending >= 0);
+  emulator::cp_async_wait(kPending, site);
+}
+
+// ---- Tensor cores: the whole warp at once
+
+/// Four 8x8 matrices of 2-byte elements. Lane l names row l % 8 of matrix l / 8: 16 bytes, aligned; it gets the
+/// elements 2 (l % 4) and the next of row l / 4 of each matrix, or of its column l / 4 from `trans`.
+__device__ __forceinline__ void ldmatrix_x4(std::uint32_t row, std::uint32_t (&r)[4], Site site = Site::here()) {
+  emulator::ldmatrix_x4("ldmatrix_x4", false, row, r, site);
+}
+__device__ __forceinline__ void ldmatrix_x4_trans(std::uint32_t row, std::uint32_t (&r)[4], Site site = Site::here()) {
+  emulator::ldmatrix_x4("ldmatrix_x4_trans", true, row, r, site);
+}
+
+/// d += a b of 16x16 by 16x8 matrices of float16 or bfloat16, added up in f32. sm_80 and newer.
+template <class T>
+__device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                             std::uint32_t b1, Site site = Site::here()) {
+  static_assert(std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>);
+  emulator::mma_m16n8k16(std::is_same_v<T, float16> ? emulator::HalfType::f16 : emulator::HalfType::bf16, d, a, b0, b1,
+                         site);
 }
 
 // ---- Registers

@@ -73,8 +73,13 @@ __device__ __forceinline__ bool all(bool predicate, unsigned mask = kFullWarp) {
 /// The block's dynamic shared memory.
 template <class Storage>
 __device__ __forceinline__ Storage& shared() {
-  extern __shared__ __align__(128) unsigned char bytes[];
+  extern __shared__ __align__(1024) unsigned char bytes[];
   return *reinterpret_cast<Storage*>(bytes);
+}
+
+/// Where something lies in the block's shared memory, as instructions have it that take no pointer.
+__device__ __forceinline__ std::uint32_t shared_address(const void* address) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(address));
 }
 
 template <class T>
@@ -119,6 +124,65 @@ __device__ __forceinline__ T atomic_exchange_global(T* address, T value) {
 template <class T>
 __device__ __forceinline__ T atomic_compare_exchange_global(T* address, T expected, T value) {
   return atomicCAS(address, expected, value);
+}
+
+// ---- Asynchronous copies. sm_80 and newer.
+
+/// 16 bytes from global to shared memory, both aligned to 16.
+__device__ __forceinline__ void cp_async(std::uint32_t to, const void* from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+/// The same, or 16 zero bytes where not `valid`: `from` is not read then, but is a legal address all the same.
+__device__ __forceinline__ void cp_async_or_zero(std::uint32_t to, const void* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
+               : "memory");
+}
+
+/// Makes a group of the thread's copies since the last one.
+__device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+/// Until all groups of this thread but the `kPending` newest have landed. Others see them after a barrier.
+template <int kPending>
+__device__ __forceinline__ void cp_async_wait() {
+  static_assert(kPending >= 0);
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+// ---- Tensor cores: the whole warp at once
+
+/// Four 8x8 matrices of 2-byte elements. Lane l names row l % 8 of matrix l / 8: 16 bytes, aligned; it gets the
+/// elements 2 (l % 4) and the next of row l / 4 of each matrix, or of its column l / 4 from `trans`.
+__device__ __forceinline__ void ldmatrix_x4(std::uint32_t row, std::uint32_t (&r)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(row)
+               : "memory");
+}
+__device__ __forceinline__ void ldmatrix_x4_trans(std::uint32_t row, std::uint32_t (&r)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(row)
+               : "memory");
+}
+
+/// d += a b of 16x16 by 16x8 matrices of float16 or bfloat16, added up in f32. sm_80 and newer.
+template <class T>
+__device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                             std::uint32_t b1) {
+  static_assert(std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>);
+  // Not volatile: it touches registers only, so that the compiler may schedule it as it likes.
+  if constexpr (std::is_same_v<T, float16>) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
 }
 
 // ---- Registers
