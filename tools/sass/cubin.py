@@ -1,0 +1,66 @@
+"""Takes the machine code out of files that nvcc made: kernels of cubins, objects, libraries, or whole build folders.
+
+NVIDIA's cuobjdump and nvdisasm do the work; tools/setup.sh installs them into .venv.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+
+from sass import listing
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class MissingTool(Exception):
+    pass
+
+
+def tool(name: str) -> str:
+    """SOROT_CUDA_TOOLS is a folder that goes before all others; a CUDA toolkit's own may be older than the pinned one."""
+    folders = [os.environ.get("SOROT_CUDA_TOOLS", ""), *map(str, ROOT.glob(".venv/lib/python3*/site-packages/nvidia/*/bin")),
+               os.environ.get("PATH", ""), "/usr/local/cuda/bin"]
+    found = shutil.which(name, path=os.pathsep.join(filter(None, folders)))
+    if not found:
+        raise MissingTool(f"there is no {name}: tools/setup.sh installs it into .venv")
+    return found
+
+
+def run(*command: str | os.PathLike[str], cwd: pathlib.Path | None = None) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{pathlib.Path(command[0]).name} failed on {command[-1]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def files_of(path: pathlib.Path) -> list[pathlib.Path]:
+    """Of a build folder the objects of CUDA sources that belong to the library."""
+    return sorted(path.glob("cpu/**/*.cu.o")) or sorted(path.rglob("*.cu.o")) if path.is_dir() else [path]
+
+
+def kernels_of(paths: Iterable[pathlib.Path], arch: str = "") -> list[listing.Kernel]:
+    kernels: list[listing.Kernel] = []
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        cubins: list[pathlib.Path] = []
+        for number, path in enumerate(file for path in paths for file in files_of(path)):
+            if path.suffix in (".sass", ".txt"):
+                kernels += listing.read(path.read_text().splitlines())
+            elif path.suffix == ".cubin":
+                cubins.append(path)
+            else:
+                target = pathlib.Path(folder, str(number))
+                target.mkdir()
+                run(tool("cuobjdump"), "--extract-elf", "all", path.resolve(), cwd=target)
+                cubins += sorted(target.iterdir())
+        cubins = [path for path in cubins if not arch or not (found := re.search(r"sm_(\w+)", path.name)) or found[1] == arch]
+        texts = pool.map(lambda path: run(tool("nvdisasm"), "-c", "-hex", path), cubins)
+        for text in texts:
+            kernels += listing.read(text.splitlines())
+    return [kernel for kernel in kernels if not arch or kernel.arch == arch]
