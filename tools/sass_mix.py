@@ -15,25 +15,25 @@ import sys
 from sass import cubin, mix, names
 
 
-def print_table(analyses: list[mix.Analysis], labels: dict[str, str]) -> None:
+def print_table(analyses: list[mix.Analysis], labels: dict[str, str], opcodes: bool) -> None:
     width = max(len(labels[analysis.kernel.name]) for analysis in analyses)
-    titles = [name.replace("spills_", "sp_") for name in mix.COLUMNS]
-    print(f"{'kernel':<{width}} arch  units      {' '.join(f'{title:>7}' for title in titles)}  stall")
+    titles = "".join(f"{name:>{max(len(name) + 2, 7)}}" for name in mix.COLUMNS)
+    print(f"{'kernel':<{width}}  arch  pass       {titles}  stall")
     for analysis in analyses:
-        figures = ["" if value is None else f"{value:.3f}" if isinstance(value, float) else f"{value}"
-                   for value in analysis.figures().values()]
+        figures = analysis.figures()
+        cells = "".join(f"{mix.text_of(figures[name]):>{max(len(name) + 2, 7)}}" for name in mix.COLUMNS)
         stall = f"{analysis.steady.stall / analysis.units:.2f}" if analysis.units and analysis.steady.stall else ""
-        units = f"{analysis.units} {analysis.unit}" if analysis.unit else "no loop"
-        print(f"{labels[analysis.kernel.name]:<{width}} {analysis.kernel.arch:>4}  {units:<10} "
-              f"{' '.join(f'{figure:>7}' for figure in figures)}  {stall:>5}")
+        print(f"{labels[analysis.kernel.name]:<{width}}  {analysis.kernel.arch:>4}  {analysis.unit_text:<11}{cells}"
+              f"  {stall:>5}")
+        if opcodes:
+            print_opcodes(analysis)
         for note in analysis.notes:
-            print(f"  note: {note}")
+            print(f"    note: {note}")
 
 
 def print_opcodes(analysis: mix.Analysis) -> None:
     for kind, number in analysis.steady.classes.most_common():
-        opcodes = [f"{opcode} {n}" for opcode, n in analysis.steady.opcodes.most_common()
-                   if mix.CLASS_OF.get(opcode.partition(".")[0], "other") == kind]
+        opcodes = [f"{opcode} {n}" for (own, opcode), n in analysis.steady.opcodes.most_common() if own == kind]
         print(f"    {kind:<14} {number:>5}  {', '.join(opcodes)}")
 
 
@@ -45,19 +45,14 @@ def main() -> int:
     parser.add_argument("--opcodes", action="store_true", help="list what the main loops issue, opcode by opcode")
     options = parser.parse_args()
 
-    kernels = cubin.kernels_of(options.files, arch=options.arch)
+    kernels = cubin.kernels_of(options.files, arch=options.arch, stalls=True)
     labels = names.short_names([kernel.name for kernel in kernels])
     kernels = [kernel for kernel in kernels if options.kernel in kernel.name or options.kernel in labels[kernel.name]]
     if not kernels:
         print("no such kernel", file=sys.stderr)
         return 1
     analyses = sorted((mix.analyse(kernel) for kernel in kernels), key=lambda a: (labels[a.kernel.name], a.kernel.arch))
-    if options.opcodes:
-        for analysis in analyses:
-            print_table([analysis], labels)
-            print_opcodes(analysis)
-    else:
-        print_table(analyses, labels)
+    print_table(analyses, labels, options.opcodes)
     return 0
 
 

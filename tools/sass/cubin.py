@@ -45,7 +45,8 @@ def files_of(path: pathlib.Path) -> list[pathlib.Path]:
     return sorted(path.glob("cpu/**/*.cu.o")) or sorted(path.rglob("*.cu.o")) if path.is_dir() else [path]
 
 
-def kernels_of(paths: Iterable[pathlib.Path], arch: str = "") -> list[listing.Kernel]:
+def kernels_of(paths: Iterable[pathlib.Path], arch: str = "", stalls: bool = False) -> list[listing.Kernel]:
+    """`stalls` asks for the control bits too, in half as much time again."""
     kernels: list[listing.Kernel] = []
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         cubins: list[pathlib.Path] = []
@@ -60,7 +61,7 @@ def kernels_of(paths: Iterable[pathlib.Path], arch: str = "") -> list[listing.Ke
                 run(tool("cuobjdump"), "--extract-elf", "all", path.resolve(), cwd=target)
                 cubins += sorted(target.iterdir())
         cubins = [path for path in cubins if not arch or not (found := re.search(r"sm_(\w+)", path.name)) or found[1] == arch]
-        texts = pool.map(lambda path: run(tool("nvdisasm"), "-c", "-hex", path), cubins)
-        for text in texts:
+        command = [tool("nvdisasm"), "-c", *(["-hex"] if stalls else [])] if cubins else []
+        for text in pool.map(lambda path: run(*command, path), cubins):
             kernels += listing.read(text.splitlines())
     return [kernel for kernel in kernels if not arch or kernel.arch == arch]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from sass.listing import Instruction
 
@@ -145,13 +145,13 @@ def loops_of(flow: Flow) -> list[Loop]:
     return sorted(loops, key=lambda loop: loop.header)
 
 
-def heaviest_path(flow: Flow, loop: Loop, weight: Callable[[list[Instruction]], Weight]) -> list[int]:
-    """Of the paths from the header to a latch the one of the largest sum of weights; inner loops are passed once."""
+def heaviest_path(flow: Flow, loop: Loop, weights: list[Weight]) -> list[int]:
+    """Of the paths from the header to a latch the one whose blocks weigh most together; inner loops are passed once."""
     order = postorder(flow.successors, loop.header, loop.body)
     rank = {block: i for i, block in enumerate(order)}
     best: dict[int, tuple[Weight, list[int]]] = {}
     for block in order:
-        own = weight(flow.blocks[block])
+        own = weights[block]
         tails = [best[s] for s in flow.successors[block] if s in best and rank[s] < rank[block]]
         if block in loop.latches:
             tails.append((tuple(0 for _ in own), []))

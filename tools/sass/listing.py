@@ -16,7 +16,7 @@ ALWAYS = ("", "PT", "UPT")
 NEVER = ("!PT", "!UPT")
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(slots=True)
 class Instruction:
     address: int
     guard: str  # predicate in front of it, "" if none
@@ -24,10 +24,10 @@ class Instruction:
     operands: str
     target: int | None = None  # of a branch, BSSY or call, where the text gives it
     stall: int | None = None  # cycles until the next one may issue, the least; with -hex only
+    name: str = dataclasses.field(init=False)  # the opcode without modifiers
 
-    @property
-    def name(self) -> str:
-        return self.opcode.partition(".")[0]
+    def __post_init__(self) -> None:
+        self.name = self.opcode.partition(".")[0]
 
     @property
     def never_executes(self) -> bool:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 import re
 from collections.abc import Iterable
 
-from sass.flow import Flow, Loop, flow_of, heaviest_path, loops_of
+from sass.flow import Flow, Loop, Weight, flow_of, heaviest_path, loops_of
 from sass.listing import Instruction, Kernel
+
+Figure = float | int | None
+COLUMNS = ("loop", "fp32", "compare", "mufu", "pack", "ldsm", "ldgsts", "shared", "integer", "spills_loop",
+           "spills_outside")
 
 COPIES = ("LDGSTS", "UTMALDG", "UBLKCP")
 CLASSES = {
@@ -62,85 +65,88 @@ class Mix:
     """Counts over some instructions."""
 
     total: int
+    opcodes: collections.Counter[tuple[str, str]]  # (class, opcode)
     classes: collections.Counter[str]
-    opcodes: collections.Counter[str]
     stall: int | None  # sum of the stall fields: cycles of one warp alone that never waits for a result
 
     @staticmethod
     def of(code: Iterable[Instruction]) -> Mix:
         code = list(code)
-        stalls = [instruction.stall for instruction in code]
-        return Mix(len(code), collections.Counter(map(class_of, code)),
-                   collections.Counter(instruction.opcode for instruction in code),
-                   None if None in stalls else sum(stalls))
+        opcodes = collections.Counter((class_of(instruction), instruction.opcode) for instruction in code)
+        classes: collections.Counter[str] = collections.Counter()
+        for (kind, _), number in opcodes.items():
+            classes[kind] += number
+        stalls = [instruction.stall for instruction in code if instruction.stall is not None]
+        return Mix(len(code), opcodes, classes, sum(stalls) if stalls else None)
 
 
 @dataclasses.dataclass
 class Analysis:
     kernel: Kernel
-    flow: Flow
     unit: str  # "HMMA" and the like, "FFMA", or "" if there is no loop with either
     units: int  # of the steady pass
-    main: Loop | None
     steady: Mix
-    body: Mix
+    body: Mix  # all of the main loop, both sides of a branch
     whole: Mix
-    notes: list[str]
+    notes: list[str] = dataclasses.field(default_factory=list)
 
-    def figures(self) -> dict[str, float | None]:
-        """The columns of the table: of the steady pass per unit, except for the spills, which are instructions."""
+    @property
+    def unit_text(self) -> str:
+        return f"{self.units} {self.unit}" if self.unit else ""
+
+    def figures(self) -> dict[str, Figure]:
+        """By column: what the steady pass issues per unit, None without a main loop; of spills how many there are."""
+        def per_unit(*kinds: str) -> Figure:
+            return round(sum(self.steady.classes[kind] for kind in kinds) / self.units, 3) if self.units else None
+
         spills = self.body.classes["spill"]
-        counts = {
-            "loop": self.steady.total,
-            **{kind: self.steady.classes[kind] for kind in ("fp32", "compare", "mufu", "pack", "ldsm", "ldgsts", "shared")},
-            "integer": sum(self.steady.classes[kind] for kind in ("integer", "move", "predicate")),
+        return {
+            "loop": per_unit(*self.steady.classes),
+            **{kind: per_unit(kind) for kind in ("fp32", "compare", "mufu", "pack", "ldsm", "ldgsts", "shared")},
+            "integer": per_unit("integer", "move", "predicate"),
+            "spills_loop": spills,
+            "spills_outside": self.whole.classes["spill"] - spills,
         }
-        return {**{name: round(count / self.units, 3) if self.units else None for name, count in counts.items()},
-                "spills_loop": spills, "spills_outside": self.whole.classes["spill"] - spills}
 
 
-COLUMNS = ("loop", "fp32", "compare", "mufu", "pack", "ldsm", "ldgsts", "shared", "integer", "spills_loop",
-           "spills_outside")
+def text_of(figure: Figure) -> str:
+    return "" if figure is None else f"{figure:.3f}" if isinstance(figure, float) else str(figure)
 
 
-def is_unit(unit: str, instruction: Instruction) -> bool:
-    return class_of(instruction) == "mma" if unit == "mma" else instruction.name == unit
+def weights_of(flow: Flow, unit: str) -> list[Weight]:
+    """Of each block: units, copies, and the other instructions, which weigh against it."""
+    def weight(block: list[Instruction]) -> Weight:
+        units = sum(class_of(i) == "mma" if unit == "mma" else i.name == unit for i in block)
+        return units, sum(i.name in COPIES for i in block), -len(block)
+
+    return [weight(block) for block in flow.blocks]
 
 
-def count(unit: str, code: Iterable[Instruction]) -> int:
-    return sum(is_unit(unit, instruction) for instruction in code)
-
-
-def weight(unit: str, block: list[Instruction]) -> tuple[int, int, int]:
-    return count(unit, block), sum(instruction.name in COPIES for instruction in block), -len(block)
-
-
-def main_loop(flow: Flow, loops: list[Loop], unit: str) -> Loop | None:
-    working = [loop for loop in loops if count(unit, flow.instructions(loop.body))]
-    innermost = [loop for loop in working if not any(other.body < loop.body for other in working)]
-
+def main_loop(loops: list[Loop], weights: list[Weight]) -> Loop | None:
     def rank(loop: Loop) -> tuple[int, int]:
-        return count(unit, flow.instructions(loop.body)), -sum(1 for _ in flow.instructions(loop.body))
+        return sum(weights[block][0] for block in loop.body), sum(weights[block][2] for block in loop.body)
 
+    working = [loop for loop in loops if rank(loop)[0]]
+    innermost = [loop for loop in working if not any(other.body < loop.body for other in working)]
     return max(innermost, key=rank, default=None)
 
 
 def analyse(kernel: Kernel) -> Analysis:
     flow = flow_of(kernel.code)
     loops = loops_of(flow)
-    unit, main = next(((unit, loop) for unit in ("mma", "FFMA") if (loop := main_loop(flow, loops, unit))), ("", None))
-    steady = body = Mix.of([])
-    units = 0
-    name = unit
-    if main:
-        path = heaviest_path(flow, main, functools.partial(weight, unit))
-        code = list(flow.instructions(path))
-        steady, body, units = Mix.of(code), Mix.of(flow.instructions(main.body)), count(unit, code)
-        name = next(instruction.name for instruction in code if is_unit(unit, instruction))
-    whole = Mix.of(kernel.code)
-    notes = []
-    if others := sorted({i.name for i in kernel.code if class_of(i) == "other"}):
-        notes.append("opcodes without a class: " + " ".join(others))
+    result = Analysis(kernel, "", 0, Mix.of([]), Mix.of([]), Mix.of(kernel.code))
+    for unit in ("mma", "FFMA"):
+        weights = weights_of(flow, unit)
+        if main := main_loop(loops, weights):
+            path = heaviest_path(flow, main, weights)
+            result.steady = Mix.of(flow.instructions(path))
+            result.body = Mix.of(flow.instructions(main.body))
+            result.units = sum(weights[block][0] for block in path)
+            result.unit = next(i.name for i in flow.instructions(path) if unit in (i.name, class_of(i)))
+            break
+    if result.whole.classes["other"]:
+        unknown = {i.name for i in kernel.code if class_of(i) == "other"}
+        result.notes.append("opcodes without a class: " + " ".join(sorted(unknown)))
     if any(i.name in ("BRX", "JMX", "BRXU", "JMXU") for i in kernel.code):
-        notes.append("indirect branches, which are not followed")
-    return Analysis(kernel, flow, name, units, main, steady, body, whole, notes)
+        result.notes.append("has indirect branches, which are not followed")
+    return result
