@@ -24,10 +24,10 @@ class MissingTool(Exception):
 
 
 def tool(name: str) -> str:
-    """SOROT_CUDA_TOOLS is a folder that goes before all others; a CUDA toolkit's own may be older than the pinned one."""
-    folders = [os.environ.get("SOROT_CUDA_TOOLS", ""), *map(str, ROOT.glob(".venv/lib/python3*/site-packages/nvidia/*/bin")),
-               os.environ.get("PATH", ""), "/usr/local/cuda/bin"]
-    found = shutil.which(name, path=os.pathsep.join(filter(None, folders)))
+    """The path. SOROT_CUDA_TOOLS may name the folder; else the pinned tool goes before one of a CUDA toolkit."""
+    folders = [str(folder) for folder in ROOT.glob(".venv/lib/python3*/site-packages/nvidia/*/bin")]
+    folders += [os.environ.get("PATH", os.defpath), "/usr/local/cuda/bin"]
+    found = shutil.which(name, path=os.environ.get("SOROT_CUDA_TOOLS") or os.pathsep.join(folders))
     if not found:
         raise MissingTool(f"there is no {name}: tools/setup.sh installs it into .venv")
     return found
@@ -60,7 +60,8 @@ def kernels_of(paths: Iterable[pathlib.Path], arch: str = "", stalls: bool = Fal
                 target.mkdir()
                 run(tool("cuobjdump"), "--extract-elf", "all", path.resolve(), cwd=target)
                 cubins += sorted(target.iterdir())
-        cubins = [path for path in cubins if not arch or not (found := re.search(r"sm_(\w+)", path.name)) or found[1] == arch]
+        if arch:  # cuobjdump puts it into the name; what has another name is looked at all the same
+            cubins = [path for path in cubins if re.search(rf"sm_{arch}\b|^(?!.*sm_)", path.name)]
         command = [tool("nvdisasm"), "-c", *(["-hex"] if stalls else [])] if cubins else []
         for text in pool.map(lambda path: run(*command, path), cubins):
             kernels += listing.read(text.splitlines())

@@ -17,7 +17,7 @@ from sass.flow import Flow, Loop, Weight, flow_of, heaviest_path, loops_of
 from sass.listing import Instruction, Kernel
 
 Figure = float | int | None
-COLUMNS = ("loop", "fp32", "compare", "mufu", "pack", "ldsm", "ldgsts", "shared", "integer", "spills_loop",
+COLUMNS = ("loop", "fp32", "compare", "mufu", "pack", "ldsm", "ldgsts", "lds", "integer", "spills_loop",
            "spills_outside")
 
 COPIES = ("LDGSTS", "UTMALDG", "UBLKCP")
@@ -31,9 +31,10 @@ CLASSES = {
     "half": "HADD2 HMUL2 HFMA2 HMNMX2 HSETP2 HSET2 HADD2_32I HFMA2_32I HMUL2_32I",
     "double": "DADD DMUL DFMA DSETP",
     "ldsm": "LDSM",
-    "shared": "LDS STS STSM ATOMS STAS",
+    "lds": "LDS STS STSM ATOMS STAS",
     "ldgsts": "LDGSTS",
-    "tensor memory": "UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UBLKCP UBLKRED UBLKPF UTCCP LDT STT LDTM STTM",
+    "tensor memory": "UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UBLKCP UBLKRED UBLKPF UTCCP LDT STT LDTM"
+                     " STTM",
     "global": "LDG STG LD ST LDC LDCU ULDC RED REDG ATOM ATOMG CCTL CCTLL QSPC",
     "spill": "LDL STL",
     "shuffle": "SHFL VOTE VOTEU MATCH REDUX CREDUX",
@@ -102,14 +103,14 @@ class Analysis:
         spills = self.body.classes["spill"]
         return {
             "loop": per_unit(*self.steady.classes),
-            **{kind: per_unit(kind) for kind in ("fp32", "compare", "mufu", "pack", "ldsm", "ldgsts", "shared")},
+            **{kind: per_unit(kind) for kind in ("fp32", "compare", "mufu", "pack", "ldsm", "ldgsts", "lds")},
             "integer": per_unit("integer", "move", "predicate"),
             "spills_loop": spills,
             "spills_outside": self.whole.classes["spill"] - spills,
         }
 
 
-def text_of(figure: Figure) -> str:
+def text_of(figure: Figure | str) -> str:
     return "" if figure is None else f"{figure:.3f}" if isinstance(figure, float) else str(figure)
 
 
