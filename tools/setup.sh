@@ -75,7 +75,7 @@ if [[ -z $nvcc || $nvcc == */.venv/* ]]; then
   add_to_venv cuda "the CUDA compiler" "builds with SOROT_CUDA=ON miss it"
   # Compiler and CMake look for the runtime where NVIDIA's installer puts it.
   cuda=$(echo .venv/lib/python3*/site-packages/nvidia/cu13)
-  if [[ -d $cuda ]]; then
+  if [[ -d $cuda/lib ]]; then
     ln -sfn lib "$cuda/lib64"
     ln -sf libcudart.so.13 "$cuda/lib/libcudart.so"
   fi
