@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 from sass import cubin, mix, names
@@ -15,17 +15,17 @@ Figure = float | int | str | None
 Row = dict[str, Figure]
 
 
-def named(rows: dict[Key, Row]) -> dict[Key, Row]:
+def named(rows: Mapping[Key, Mapping[str, Figure]]) -> dict[Key, Row]:
     short = names.short_names(kernel for kernel, _ in rows)
-    return {(short[kernel], arch): row for (kernel, arch), row in rows.items()}
+    return {(short[kernel], arch): dict(row) for (kernel, arch), row in rows.items()}
 
 
 def of_ptxas(objects: Iterable[str]) -> tuple[dict[Key, Row], int]:
     """Registers, shared memory and spilled bytes from the logs beside the objects; the largest process in MiB."""
-    rows: dict[Key, Row] = {}
+    rows: dict[Key, dict[str, int]] = {}
     memory = 0
     for path in objects:
-        row: Row = {}
+        row: dict[str, int] = {}
         for line in pathlib.Path(path + ".ptxas").read_text().splitlines():
             if match := re.search(r"Compiling entry function '(\w+)' for 'sm_(\w+)'", line):
                 row = rows.setdefault((match[1], match[2]), {"registers": 0, "shared": 0, "spill_bytes": 0})

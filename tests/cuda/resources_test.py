@@ -130,7 +130,7 @@ kernel,arch,registers,shared,pass,loop,fp32,compare,mufu,pack,ldsm,ldgsts,lds,in
             else:
                 self.assert_passes()
         for limit, message in {
-            "gate*,80,loop,1.9,": "gate<float, 64> sm_80: loop is 2, at most 1.9",
+            "gate*,80,loop,1.9,": "gate<float, 64> sm_80: loop is 2.0, at most 1.9",
             "gate*,*,spills_outside,-1,": "spills_outside is 0, at most -1",
             "gata*,*,loop,3,": "limit of loop for gata* sm_*: decides nothing",
             "gate*,*,loop,3,planned": "take away the mark",
