@@ -94,7 +94,7 @@ if ! $plan; then
 fi
 
 if $make; then
-  # Its own folder: machine code for this GPU alone, so that three minutes suffice.
+  # Its own folder, for machine code of this GPU alone.
   if ! { step configure 30 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSOROT_CUDA=ON \
     -DCMAKE_CUDA_COMPILER="$nvcc" -DSOROT_CUDA_ARCHITECTURES="$capability-real" &&
     step build 180 cmake --build "$build" -j "$(nproc)"; }; then
