@@ -50,7 +50,7 @@ __device__ __forceinline__ void arrive_named(unsigned barrier, unsigned threads,
   emulator::arrive_named(barrier, threads, site);
 }
 __device__ __forceinline__ void fence_block() {}  // memory is sequentially consistent
-__device__ __forceinline__ void fence_device() {}
+__device__ __forceinline__ void fence_device() { emulator::fence_device(); }
 
 template <class Condition>
 __device__ __forceinline__ void spin_wait(Condition condition, Site site = Site::here()) {
