@@ -145,6 +145,7 @@ void fields(Visitor& visit, AttentionCase& c) {
   visit("weights", c.weights);
   visit("weights_layout", c.weights_layout);
   visit("simple", c.simple);
+  visit("aligned", c.aligned);
   visit("empty", c.empty);
   visit("invalid", c.invalid);
 }
