@@ -17,8 +17,9 @@ struct Schedule {
   emulator::Settings settings;
 };
 
-/// The emulator as it is set, then two random orders, forward and reverse, all on the device profile that is set; in
-/// reverse the call is also watched for races, unless it is large. Elsewhere a single schedule, which is none.
+/// The emulator as it is set, then two random orders, forward and reverse, all on the device profile that is set, and
+/// asynchronous copies landing late, at once or either as goes with the order; in reverse the call is also watched for
+/// races, unless it is large. Elsewhere a single schedule, which is none.
 std::vector<Schedule> schedules(const Device& device, const AttentionArgs& args);
 
 /// Calls under a schedule.

@@ -23,8 +23,8 @@ class Emulation {
  public:
   Emulation(const EmulationOptions& options, const std::string& device);
 
-  /// Sets the emulator as chosen; what is not chosen is forward on profile 90. `seed` is that of the random order and
-  /// of the errors of approximate instructions.
+  /// Sets the emulator as chosen; what is not chosen is forward on profile 90. When asynchronous copies land goes with
+  /// the order. `seed` is that of what is random, and of the errors of approximate instructions.
   void apply(std::uint64_t seed) const;
 
   /// Sets the emulator as chosen; what is not chosen is drawn, and depends on nothing but seed and index.
