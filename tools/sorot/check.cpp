@@ -237,8 +237,10 @@ class Checker {
         }
         if (!result.kernel.empty()) coverage_.count(result.kernel, result.variant, sibling.dtype, prepared.features);
         if (!result.passed()) {
-          problems.push_back(fmt::format("{}{} {}: {} (worst error {:.3g}, tolerance {:.3g})", what, kernel,
-                                         name(sibling.dtype), result.problem, result.error, result.tolerance));
+          problems.push_back(fmt::format(
+              "{}{} {}: {}{}", what, kernel, name(sibling.dtype), result.problem,
+              result.judged ? fmt::format(" (worst error {:.3g}, tolerance {:.3g})", result.error, result.tolerance)
+                            : ""));
         }
       }
       if (served && options_.kernel.empty()) {
