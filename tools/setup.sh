@@ -57,17 +57,30 @@ if ! [[ -x .venv/bin/python ]] || ! cmp -s tools/requirements.txt .venv/requirem
   cp tools/requirements.txt .venv/requirements.txt
 fi
 
+# Installs the packages of a list into .venv, once; where that fails, says what goes without.
+add_to_venv() {
+  local list=tools/requirements-$1.txt what=$2 without=$3
+  cmp -s "$list" ".venv/${list##*/}" && return
+  echo "setup.sh: installing $what into .venv" >&2
+  if ! .venv/bin/python -m pip install --quiet --only-binary :all: -r "$list"; then
+    echo "setup.sh: $what could not be had; only $without" >&2
+    return
+  fi
+  cp "$list" .venv/
+}
+
 # Kernels are compiled everywhere, GPU or not. Without a compiler the rest of Sorot still builds.
 nvcc=$(tools/nvcc.sh || true)
-if [[ -z $nvcc || $nvcc == */.venv/* ]] && ! cmp -s tools/requirements-cuda.txt .venv/requirements-cuda.txt; then
-  echo "setup.sh: installing the CUDA compiler into .venv" >&2
-  if .venv/bin/python -m pip install --quiet --only-binary :all: -r tools/requirements-cuda.txt; then
-    # Compiler and CMake look for the runtime where NVIDIA's installer puts it.
-    cuda=$(echo .venv/lib/python3*/site-packages/nvidia/cu13)
+if [[ -z $nvcc || $nvcc == */.venv/* ]]; then
+  add_to_venv cuda "the CUDA compiler" "builds with SOROT_CUDA=ON miss it"
+  # Compiler and CMake look for the runtime where NVIDIA's installer puts it.
+  cuda=$(echo .venv/lib/python3*/site-packages/nvidia/cu13)
+  if [[ -d $cuda/lib ]]; then
     ln -sfn lib "$cuda/lib64"
     ln -sf libcudart.so.13 "$cuda/lib/libcudart.so"
-    cp tools/requirements-cuda.txt .venv/requirements-cuda.txt
-  else
-    echo "setup.sh: no CUDA compiler could be had; only builds with SOROT_CUDA=ON miss it" >&2
   fi
+  nvcc=$(tools/nvcc.sh || true)
+fi
+if [[ -n $nvcc ]]; then
+  add_to_venv sass "the disassembler" "tools/sass_mix.py and the test of machine code miss it"
 fi

@@ -136,12 +136,12 @@ __device__ __forceinline__ void multiply_pv(const SimtStorage<Traits>& storage, 
 
 /// All tiles of the block's split.
 template <class Traits>
-__device__ __forceinline__ void attend(const AttentionSimtParams& p, const SimtBlock& block, int split, Attempt attempt,
+__device__ __forceinline__ void attend(const AttentionSimtParams& p, const RowBlock& block, int split, Attempt attempt,
                                        const ThreadPlace<Traits>& place, SimtStorage<Traits>& storage,
                                        SimtState<Traits>& state) {
   constexpr int kBlockN = Traits::kBlockN;
-  const std::int64_t first_tile = block.first_key / kBlockN;
-  const std::int64_t end_tile = block.end_key > block.first_key ? (block.end_key + kBlockN - 1) / kBlockN : first_tile;
+  const std::int64_t first_tile = block.keys.first / kBlockN;
+  const std::int64_t end_tile = block.keys.end > block.keys.first ? (block.keys.end + kBlockN - 1) / kBlockN : first_tile;
   const std::int64_t tiles = (end_tile - first_tile + p.splits - 1) / p.splits;
   const std::int64_t begin = first_tile + tiles * split;
   const std::int64_t end = begin + tiles < end_tile ? begin + tiles : end_tile;
@@ -168,7 +168,7 @@ __device__ __forceinline__ void attend(const AttentionSimtParams& p, const SimtB
         finish_scores<Traits>(p, block, place, tile_key, storage, bits, s);
         softmax_tile<Traits>(storage, place, bits, attempt == Attempt::means, s, state);
       } else {
-        const std::int64_t left = block.end_key - tile_key - (Traits::kFewRows ? place.warp * Traits::kWarpKeys : 0);
+        const std::int64_t left = block.keys.end - tile_key - (Traits::kFewRows ? place.warp * Traits::kWarpKeys : 0);
         const int keys = left < Traits::kWarpKeys ? static_cast<int>(left) : Traits::kWarpKeys;
         multiply_pv<Traits>(storage, place, keys, attempt != Attempt::fast, state);
       }
@@ -269,7 +269,7 @@ __device__ __forceinline__ void gather(const ThreadPlace<Traits>& place, bool me
 
 /// The thread has a number that is not finite, in a row whose scores give no reason for it.
 template <class Traits>
-__device__ __forceinline__ bool looks_wrong(const AttentionSimtParams& p, const SimtBlock& block,
+__device__ __forceinline__ bool looks_wrong(const AttentionSimtParams& p, const RowBlock& block,
                                             const ThreadPlace<Traits>& place, const SimtResult<Traits>& result) {
   using Result = SimtResult<Traits>;
   bool wrong = false;
@@ -312,11 +312,6 @@ __device__ __forceinline__ void write_sums(const AttentionSimtParams& p, std::in
   }
 }
 
-/// The row's sink, -inf if none.
-__device__ __forceinline__ float load_sink(const AttentionSimtParams& p, std::int64_t head) {
-  return p.sinks == nullptr ? tile::minus_infinity() : machine::load_global(p.sinks + head * p.sinks_stride);
-}
-
 /// The numbers of out that are finite already keep what they are.
 template <class T>
 __device__ __forceinline__ void keep_finite(const T* stored, std::int64_t stride, int count, float (&values)[4]) {
@@ -334,7 +329,7 @@ __device__ __forceinline__ void keep_finite(const T* stored, std::int64_t stride
 /// sum instead of the mean: 0, or NaN where a key of score -inf has a v that is not finite; that counts once another
 /// split has a key.
 template <class Traits>
-__device__ __forceinline__ tile::RowSum write_row(const AttentionSimtParams& p, const SimtBlock& block, int row,
+__device__ __forceinline__ tile::RowSum write_row(const AttentionSimtParams& p, const RowBlock& block, int row,
                                                   int split, Attempt attempt, const ThreadPlace<Traits>& place,
                                                   const tile::RowSum& keys,
                                                   const float (&acc)[SimtResult<Traits>::kChunks][4]) {
@@ -376,7 +371,7 @@ __device__ __forceinline__ tile::RowSum write_row(const AttentionSimtParams& p, 
 
 /// All rows of the block, and their sums. An attempt with means mends numbers and leaves the sums alone.
 template <class Traits>
-__device__ __forceinline__ void write_rows(const AttentionSimtParams& p, const SimtBlock& block, int split,
+__device__ __forceinline__ void write_rows(const AttentionSimtParams& p, const RowBlock& block, int split,
                                            Attempt attempt, const ThreadPlace<Traits>& place,
                                            const SimtResult<Traits>& result) {
   using Result = SimtResult<Traits>;
@@ -410,7 +405,7 @@ __global__ void __launch_bounds__(kSimtThreads, 2) attention_simt(const __grid_c
   const std::int64_t index = machine::block_index().x;
   const std::int64_t row_block = index / p.splits;
   const int split = static_cast<int>(index - row_block * p.splits);
-  const SimtBlock block(p, row_block, Traits::kBlockM);
+  const RowBlock block = row_block_at(p, row_block, Traits::kBlockM);
 
   load_queries<Traits>(p, block, storage.q);  // the first barrier of `attend` completes it
   SimtState<Traits> state;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/attention/attention_rows.cuh"
 #include "cuda/attention/attention_simt.h"
 #include "cuda/machine/isa.cuh"
 #include "cuda/tile/load.cuh"
@@ -66,82 +67,31 @@ struct ThreadPlace {
   }
 };
 
-struct HeadAndQuery {
-  std::int64_t head, query;
-};
+/// Row block `index` of row_blocks * kv heads * B. Later rows come first: if causal they have the most keys.
+__device__ __forceinline__ RowBlock row_block_at(const AttentionSimtParams& p, std::int64_t index, int block_rows) {
+  const std::int64_t kv = index / p.row_blocks;
+  const std::int64_t batch = kv / p.kv_heads;
+  const std::int64_t first_row = (p.row_blocks - 1 - (index - kv * p.row_blocks)) * block_rows;
+  const std::int64_t head = first_row / p.queries;
+  const std::int64_t left = p.rows - first_row;
+  return {p,
+          batch,
+          kv - batch * p.kv_heads,
+          head,
+          first_row - head * p.queries,
+          left < block_rows ? static_cast<int>(left) : block_rows};
+}
 
-/// The rows of a block and the keys they may attend.
-struct SimtBlock {
-  std::int64_t batch, kv_head;
-  std::int64_t first_row;           ///< among the rows of the kv head
-  std::int64_t first_head;          ///< h of that row
-  std::int64_t first_query;         ///< i of that row
-  int rows;                         ///< that exist, of kBlockM
-  std::int64_t length;              ///< keys of the sequence
-  std::int64_t shift;               ///< o in p = i + o
-  std::int64_t lowest, highest;     ///< positions p of the rows lie between, inclusive
-  std::int64_t first_key, end_key;  ///< keys outside are attended by no row
-
-  /// Block `index` of row_blocks * kv heads * B. Later rows come first: if causal they have the most keys.
-  __device__ __forceinline__ SimtBlock(const AttentionSimtParams& p, std::int64_t index, int block_rows) {
-    const std::int64_t kv = index / p.row_blocks;
-    const std::int64_t row_block = p.row_blocks - 1 - (index - kv * p.row_blocks);
-    batch = kv / p.kv_heads;
-    kv_head = kv - batch * p.kv_heads;
-    first_row = row_block * block_rows;
-    const std::int64_t head = first_row / p.queries;
-    first_head = kv_head * p.group + head;
-    first_query = first_row - head * p.queries;
-    const std::int64_t left = p.rows - first_row;
-    rows = left < block_rows ? static_cast<int>(left) : block_rows;
-
-    length = p.keys;
-    if (p.kv_lengths != nullptr) {
-      const std::int64_t given = machine::load_global(p.kv_lengths + batch * p.kv_lengths_stride);
-      length = given < 0 ? 0 : given < p.keys ? given : p.keys;
-    }
-    shift = p.bottom_right ? length - p.queries : 0;
-    if (p.offsets != nullptr) shift = machine::load_global(p.offsets + batch * p.offsets_stride);
-
-    const bool one_head = first_query + rows <= p.queries;
-    lowest = shift + (one_head ? first_query : 0);
-    highest = shift + (one_head ? first_query + rows : p.queries) - 1;
-    first_key = 0;
-    end_key = length;
-    if (p.window_left >= 0 && lowest - p.window_left > 0) first_key = lowest - p.window_left;
-    if (p.window_right >= 0 && highest + p.window_right + 1 < end_key) end_key = highest + p.window_right + 1;
-  }
-
-  /// Row r of the block. Divides at most 32-bit numbers: long heads end at most once within 64 rows.
-  __device__ __forceinline__ HeadAndQuery at(const AttentionSimtParams& p, int row) const {
-    const std::int64_t query = first_query + row;
-    if (query < p.queries) return {first_head, query};
-    if (p.queries >= 64) return {first_head + 1, query - p.queries};
-    const auto heads = static_cast<std::uint32_t>(query) / static_cast<std::uint32_t>(p.queries);
-    return {first_head + heads, query - heads * p.queries};
-  }
-
-  /// The row's number among all of the problem, as the workspace knows it.
-  __device__ __forceinline__ std::int64_t number(const AttentionSimtParams& p, int row) const {
-    return (batch * p.kv_heads + kv_head) * p.rows + first_row + row;
-  }
-
-  /// Every row attends every key of the tile, as far as positions go.
-  __device__ __forceinline__ bool all_attend(const AttentionSimtParams& p, std::int64_t tile_key, int keys) const {
-    return tile_key + keys <= length && (p.window_left < 0 || tile_key >= highest - p.window_left) &&
-           (p.window_right < 0 || tile_key + keys - 1 <= lowest + p.window_right);
-  }
-};
-
-/// The element of row (b, h, i) of a [B, H, Sq, ...] tensor.
-__device__ __forceinline__ std::int64_t row_offset(const std::int64_t (&strides)[4], const SimtBlock& block,
-                                                   const HeadAndQuery& at) {
-  return block.batch * strides[0] + at.head * strides[1] + at.query * strides[2];
+/// Every row attends every key of the tile, as far as positions go.
+__device__ __forceinline__ bool all_attend(const AttentionSimtParams& p, const RowBlock& block, std::int64_t tile_key,
+                                           int keys) {
+  const KeyRange range = block.all_attend(p, block.positions);
+  return tile_key >= range.first && tile_key + keys <= range.end;
 }
 
 /// Q of the block, rows beyond the last are zeros.
 template <class Traits>
-__device__ __forceinline__ void load_queries(const AttentionSimtParams& p, const SimtBlock& block, float* tile) {
+__device__ __forceinline__ void load_queries(const AttentionSimtParams& p, const RowBlock& block, float* tile) {
   using T = typename Traits::Element;
   const auto row_at = [&](int row) -> const T* {
     if (row >= block.rows) return nullptr;
@@ -154,23 +104,23 @@ __device__ __forceinline__ void load_queries(const AttentionSimtParams& p, const
 /// K or V from key `tile_key` on; keys that no row of the block attends are zeros and are not read.
 template <class Traits>
 __device__ __forceinline__ void load_keys(const void* data, const std::int64_t (&strides)[4], int columns,
-                                          tile::LoadPath path, const SimtBlock& block, std::int64_t tile_key,
+                                          tile::LoadPath path, const RowBlock& block, std::int64_t tile_key,
                                           float* tile) {
   using T = typename Traits::Element;
   const T* first = static_cast<const T*>(data) + block.batch * strides[0] + block.kv_head * strides[1];
   const auto row_at = [&](int row) -> const T* {
     const std::int64_t key = tile_key + row;
-    return key < block.first_key || key >= block.end_key ? nullptr : first + key * strides[2];
+    return key < block.keys.first || key >= block.keys.end ? nullptr : first + key * strides[2];
   };
   tile::load_tile<T, Traits::kBlockN, Traits::kHeadDim, kSimtThreads>(tile, columns, strides[3], path, row_at);
 }
 
 /// Bit t * kKeys + n: the thread's row t attends its key n, by positions and mask.
 template <class Traits>
-__device__ __forceinline__ unsigned attended_pairs(const AttentionSimtParams& p, const SimtBlock& block,
+__device__ __forceinline__ unsigned attended_pairs(const AttentionSimtParams& p, const RowBlock& block,
                                                    const ThreadPlace<Traits>& place, std::int64_t tile_key) {
   constexpr unsigned kAll = 0xFFFF'FFFFU >> (32 - Traits::kRows * Traits::kKeys);
-  if (p.mask == nullptr && block.all_attend(p, tile_key, Traits::kBlockN)) return kAll;
+  if (p.mask == nullptr && all_attend(p, block, tile_key, Traits::kBlockN)) return kAll;
 
   const auto within_tile = [&](std::int64_t key) {
     const std::int64_t index = key - tile_key;
@@ -286,7 +236,7 @@ __device__ __forceinline__ void load_pairs(const SimtStorage<Traits>& storage, c
 
 /// One scaled product -> score. A bias of -inf takes the pair out of `attended`.
 template <class T>
-__device__ __forceinline__ float finish_score(const AttentionSimtParams& p, const SimtBlock& block,
+__device__ __forceinline__ float finish_score(const AttentionSimtParams& p, const RowBlock& block,
                                               const HeadAndQuery& at, std::int64_t key, bool& attended, float s) {
   if (p.softcap > 0) s = p.softcap * machine::tanh(s / p.softcap);
   if (p.bias != nullptr && attended) {
@@ -305,7 +255,7 @@ __device__ __forceinline__ float finish_score(const AttentionSimtParams& p, cons
 /// q . k -> scores, and `bits` without the pairs whose bias is -inf. Softcap, bias and ALiBi go pair by pair through
 /// the thread's own places in P: unrolled in registers, 32 copies of tanh would take minutes to compile.
 template <class Traits>
-__device__ __forceinline__ void finish_scores(const AttentionSimtParams& p, const SimtBlock& block,
+__device__ __forceinline__ void finish_scores(const AttentionSimtParams& p, const RowBlock& block,
                                               const ThreadPlace<Traits>& place, std::int64_t tile_key,
                                               SimtStorage<Traits>& storage, unsigned& bits,
                                               float (&s)[Traits::kRows][Traits::kKeys]) {

@@ -34,7 +34,7 @@ __device__ __forceinline__ void write_weights(const AttentionSimtParams& p, bool
         const float high_first = machine::shuffle(w[n + 1], from);
         const float high_second = machine::shuffle(w[n + 1], from + 1);
         const bool low = place.column_group < 4;
-        const std::uint32_t pair = tile::pack_pair<T>(low ? low_first : high_first, low ? low_second : high_second);
+        const std::uint32_t pair = machine::from_floats<T>(low ? low_first : high_first, low ? low_second : high_second);
         const int key = 8 * n + 2 * place.column_group;
         T* to = static_cast<T*>(p.weights) + row_begin + tile_key + key;
         if (exists(key + 1)) {
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kSimtThreads, 2)
   const std::int64_t index = machine::block_index().x;
   const std::int64_t row_block = index / p.key_tiles;
   const std::int64_t tile_key = (index - row_block * p.key_tiles) * Traits::kBlockN;
-  const SimtBlock block(p, row_block, Traits::kBlockM);
+  const RowBlock block = row_block_at(p, row_block, Traits::kBlockM);
 
   float s[Traits::kRows][Traits::kKeys] = {};
   unsigned bits = attended_pairs<Traits>(p, block, place, tile_key);

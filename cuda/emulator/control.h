@@ -31,8 +31,8 @@ struct Settings {
   std::uint64_t seed = 0;        ///< of what is random
   std::optional<Copies> copies;  ///< none: copies_of(order)
   std::uint64_t error_seed = 0;  ///< of the errors of approximate instructions
-  bool race = false;             ///< report accesses to shared memory that no barrier orders
-  bool count = false;            ///< count memory accesses, bank conflicts and sectors
+  bool race = false;             ///< report accesses to memory that nothing orders
+  bool count = false;            ///< count memory accesses, bank conflicts, sectors, matrix products
   bool portable_fibers = false;  ///< switch threads by ucontext instead of x86-64 code
 };
 

@@ -67,6 +67,9 @@ void cp_async_wait(unsigned pending, Site site) {
     e.yield("cp_async_wait", site);
   for (auto copy = me.copies.begin(); copy != end; ++copy) {
     if (!copy->landed) land(*copy);
+    if (!e.settings.race) continue;
+    e.race.finish_copy(me.number, static_cast<std::uintptr_t>(copy->to - e.shared), kBytes);
+    if (copy->from != nullptr) check_global_race(copy->from, kBytes, Access::read, "cp_async", copy->site);
   }
   me.copies.erase(me.copies.begin(), end);
 }

@@ -195,14 +195,27 @@ void check_shared_slowly(const void* address, std::size_t bytes, Access access, 
   }
   const Thread& me = *e.current;
   if (e.settings.race) {
-    const std::string conflict =
-        e.race.access(me.number, static_cast<std::size_t>(offset), bytes, access, site, instruction);
-    if (!conflict.empty()) e.fail(kErrorLaunchFailure, "race: " + e.who() + ": " + conflict);
+    const RaceChecker::Conflict found =
+        e.race.access(me.number, Space::shared, static_cast<std::uintptr_t>(offset), bytes, access, site, instruction);
+    if (!found.text.empty()) {
+      e.fail(kErrorLaunchFailure,
+             "race: " + e.who() + ": " + found.text + "; shared memory + " + std::to_string(found.address));
+    }
   }
   if (e.settings.count) {
     e.counters.access(me.warp->number, me.lane, me.warp->live, false, static_cast<std::uint64_t>(offset), bytes, site,
                       access == Access::copy ? "cp_async shared" : instruction);
   }
+}
+
+void check_global_race(const void* address, std::size_t bytes, Access access, const char* instruction, Site site) {
+  Engine& e = engine;
+  const RaceChecker::Conflict found = e.race.access(
+      e.current->number, Space::global, reinterpret_cast<std::uintptr_t>(address), bytes, access, site, instruction);
+  if (found.text.empty()) return;
+  const auto* byte =
+      static_cast<const std::byte*>(address) + (found.address - reinterpret_cast<std::uintptr_t>(address));
+  e.fail(kErrorLaunchFailure, "race: " + e.who() + ": " + found.text + "; " + e.memory.describe(byte));
 }
 
 void check_global_slowly(const void* address, std::size_t bytes, Access access, const char* instruction, Site site) {
@@ -223,8 +236,9 @@ void check_global_slowly(const void* address, std::size_t bytes, Access access, 
     range_cache.version = e.memory.version();
   }
   range_cache.entries[value / 4096 % RangeCache::kEntries] = *allocation;
-  if (!e.settings.count) return;
   const Thread& me = *e.current;
+  if (e.settings.race && access != Access::copy) check_global_race(address, bytes, access, instruction, site);
+  if (!e.settings.count) return;
   e.counters.access(me.warp->number, me.lane, me.warp->live, true, value, bytes, site, instruction);
   if (access != Access::write) e.count_read(*allocation, value, bytes);
 }

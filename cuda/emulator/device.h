@@ -22,6 +22,11 @@ void sync_named(unsigned barrier, unsigned threads, Site site);
 void arrive_named(unsigned barrier, unsigned threads, Site site);
 void sync_warp(unsigned mask, Site site);
 
+/// Memory is sequentially consistent here: a fence says something to the race checker only.
+inline void fence_device() {
+  if (engine.settings.race) engine.race.fence(engine.current->number);
+}
+
 template <class Condition>
 void spin_wait(Condition condition, Site site) {
   while (!condition()) engine.spin(site);
@@ -63,6 +68,7 @@ inline std::byte* at_shared_address(std::uint32_t address) {
 void* shared_memory(std::size_t bytes, Site site);
 
 void check_shared_slowly(const void* address, std::size_t bytes, Access access, const char* instruction, Site site);
+void check_global_race(const void* address, std::size_t bytes, Access access, const char* instruction, Site site);
 void check_global_slowly(const void* address, std::size_t bytes, Access access, const char* instruction, Site site);
 
 /// Inside the block's shared memory, aligned, and ordered where that is checked.

@@ -119,6 +119,7 @@ Failure Engine::launch(const LaunchRequest& wanted) {
   observed = settings.race || settings.count;
   random_state_ = settings.seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019;
   counters.begin_kernel(wanted.kernel);
+  if (settings.race) race.begin_launch();
   memory.open(true);
 
   const std::uint64_t blocks = std::uint64_t{r.grid[0]} * r.grid[1] * r.grid[2];
@@ -181,7 +182,7 @@ void Engine::start_block() {
     t.committed = 0;
     make_ready(t);
   }
-  if (settings.race) race.reset(thread_count_, shared_bytes);
+  if (settings.race) race.begin_block(block, thread_count_);
 }
 
 Failure Engine::run_block() {

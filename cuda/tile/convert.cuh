@@ -34,23 +34,14 @@ __device__ __forceinline__ Float4 elements_of(const Word4& words, int begin) {
           element_of<T>(words, begin + 3)};
 }
 
-/// Two numbers rounded to a 2-byte type, the first in the lower half: in memory order.
-template <class T>
-__device__ __forceinline__ std::uint32_t pack_pair(float first, float second) {
-  static_assert(sizeof(T) == 2);
-  const std::uint32_t low = machine::bits_as<std::uint16_t>(machine::from_float<T>(first));
-  const std::uint32_t high = machine::bits_as<std::uint16_t>(machine::from_float<T>(second));
-  return low | high << 16;
-}
-
 /// Writes 4 adjacent elements with one store of 16 bytes, or 8 if T has 2; `to` is aligned to that.
 template <class T>
 __device__ __forceinline__ void store_four(T* to, const float (&values)[4]) {
   if constexpr (sizeof(T) == 4) {
     machine::store_global(reinterpret_cast<Float4*>(to), Float4{values[0], values[1], values[2], values[3]});
   } else {
-    const Float2 words{machine::bits_as<float>(pack_pair<T>(values[0], values[1])),
-                       machine::bits_as<float>(pack_pair<T>(values[2], values[3]))};
+    const Float2 words{machine::bits_as<float>(machine::from_floats<T>(values[0], values[1])),
+                       machine::bits_as<float>(machine::from_floats<T>(values[2], values[3]))};
     machine::store_global(reinterpret_cast<Float2*>(to), words);
   }
 }

@@ -11,9 +11,12 @@
 namespace sorot::inline v0::tile {
 
 inline constexpr float kLog2E = 1.44269504088896340736F;
+inline constexpr float kLn2 = 0.693147180559945309417F;
 inline constexpr float kLargestFloat = 0x1.fffffep127F;
 
 __device__ __forceinline__ float minus_infinity() { return machine::bits_as<float>(std::uint32_t{0xFF80'0000}); }
+__device__ __forceinline__ float infinity() { return machine::bits_as<float>(std::uint32_t{0x7F80'0000}); }
+__device__ __forceinline__ float not_a_number() { return machine::bits_as<float>(std::uint32_t{0x7FC0'0000}); }
 __device__ __forceinline__ bool is_finite(float x) {
   return (machine::bits_as<std::uint32_t>(x) & 0x7F80'0000U) != 0x7F80'0000U;
 }

@@ -1,127 +1,142 @@
 #!/usr/bin/env python3
-"""Compares what every kernel takes of a GPU with the checked-in table: registers of a thread, static shared memory of a
-block, per architecture. Nothing may spill, whatever the table says; no compiler process may need more than 3 GiB.
+"""Compares what every kernel takes of a GPU with the checked-in table, per architecture, and with absolute limits.
 
-    resources.py --compiler 13.0.88 --objects a.cu.o ...                            as a test
+    resources.py --compiler 13.0.88 --objects a.cu.o ... [--only ptxas|code]        as a test
     resources.py --compiler 13.0.88 --objects a.cu.o ... --update [--reason WHY]    rewrites the table
 
-A number may rise only together with a reason, which stands in its row from then on. Numbers belong to a compiler: with
-another nvcc than that of a table, only spills and memory are checked. tests/cuda/log_ptxas.py made OBJECT.ptxas.
+Figures have two sources. `ptxas` is what the compiler said, which tests/cuda/log_ptxas.py keeps in OBJECT.ptxas:
+registers of a thread, static shared memory of a block, spilled bytes. `code` is the machine code, taken out of the
+objects (tools/sass): what one pass through the main loop issues per HMMA, or per FFMA where there is none, and the
+instructions that spill. Besides, no compiler process may need more than 3 GiB.
+
+A number may rise only together with a reason, which stands in its row from then on. Nothing may exceed limits.csv,
+whatever the table says. Numbers belong to a compiler: with another nvcc than that of a table, only spills and memory are
+checked.
 """
+
+from __future__ import annotations
 
 import argparse
 import csv
 import os
 import pathlib
 import re
-import subprocess
 import sys
 
+import figures
+import limits
+from figures import Figure, Key, Row
+from sass import cubin, mix
+
 MOST_MEMORY_MIB = 3 * 1024
-FIELDS = ("kernel", "arch", "registers", "shared", "reason")
-RISING = ("registers", "shared")
+SOURCES = {"ptxas": ("registers", "shared"), "code": ("pass", *mix.COLUMNS)}
+COLUMNS = tuple(column for columns in SOURCES.values() for column in columns)
+LIMITED = (*(column for column in COLUMNS if column != "pass"), "spill_bytes")
+SKIPPED = 77  # what CTest is told
 
 
-def short_names(mangled):
-    """void sorot::v0::attention::simt<sorot::v0::float16, 64, (bool)1>(Params) -> simt<float16, 64, 1>"""
-    listing = subprocess.run(["c++filt", *mangled], check=True, capture_output=True, text=True).stdout.splitlines()
-    names = {}
-    for key, name in zip(mangled, listing):
-        name = re.sub(r"\((?:unsigned )?\w+\)(?=-?\d)", "", name)
-        name = re.sub(r"\b(?:\w+::)+", "", name.replace("(anonymous namespace)::", ""))
-        name = name.removeprefix("void ")
-        end = name.rfind(">") + 1 or name.find("(")
-        names[key] = name[:end] if end > 0 else name
-    return names
+def parse(column: str, text: str) -> Figure:
+    if column == "pass":
+        return text
+    return None if text == "" else float(text) if "." in text else int(text)
 
 
-def measured(objects):
-    """Rows {(mangled kernel, arch): {registers, shared, spills}} of the logs, and the largest process in MiB."""
-    rows = {}
-    memory = 0
-    for path in objects:
-        row = None
-        for line in pathlib.Path(path + ".ptxas").read_text().splitlines():
-            if match := re.search(r"Compiling entry function '(\w+)' for 'sm_(\w+)'", line):
-                row = rows.setdefault(match.groups(), {"registers": 0, "shared": 0, "spills": 0})
-            elif match := re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", line):
-                row["spills"] += int(match[1]) + int(match[2])
-            elif match := re.search(r"Used (\d+) registers", line):
-                shared = re.search(r"(\d+) bytes smem", line)
-                row["registers"] = int(match[1])
-                row["shared"] = int(shared[1]) if shared else 0
-            elif match := re.match(r"peak memory (\d+) MiB", line):
-                memory = max(memory, int(match[1]))
-    names = short_names(sorted({kernel for kernel, _ in rows})) if rows else {}
-    return {(names[kernel], arch): row for (kernel, arch), row in rows.items()}, memory
-
-
-def read_table(path):
+def read_table(path: pathlib.Path) -> dict[Key, Row] | None:
     if not path.exists():
         return None
     with path.open(newline="") as file:
-        return {(row["kernel"], row["arch"]): {**row, "registers": int(row["registers"]), "shared": int(row["shared"])}
+        return {(row["kernel"], row["arch"]): {**{c: parse(c, row[c]) for c in COLUMNS}, "reason": row["reason"]}
                 for row in csv.DictReader(file)}
 
 
-def write_table(path, table):
+def natural(key: Key) -> tuple[str, int, str]:
+    number = re.match(r"\d+", key[1])  # 90 before 100, and 90a between them
+    return key[0], int(number[0]) if number else 0, key[1]
+
+
+def write_table(path: pathlib.Path, table: dict[Key, Row]) -> None:
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for (kernel, arch), row in sorted(table.items(), key=lambda item: (item[0][0], int(item[0][1]))):
-            writer.writerow({"kernel": kernel, "arch": arch, **{field: row[field] for field in FIELDS[2:]}})
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["kernel", "arch", *COLUMNS, "reason"])
+        for key in sorted(table, key=natural):
+            writer.writerow([*key, *(mix.text_of(table[key].get(column)) for column in COLUMNS), table[key]["reason"]])
 
 
-def spilling(rows):
-    return [f"{kernel} sm_{arch}: spills {row['spills']} bytes (stores and loads), and may spill none"
-            for (kernel, arch), row in sorted(rows.items()) if row["spills"]]
+def pairs(rows: dict[Key, Row], table: dict[Key, Row]) -> list[tuple[str, Figure, Figure]]:
+    """Name, figure of the table, figure of the build."""
+    return [(f"{key[0]} sm_{key[1]}: {column}", table[key].get(column), rows[key][column])
+            for key in sorted(rows.keys() & table.keys(), key=natural) for column in COLUMNS if column in rows[key]]
 
 
-def risen(rows, table):
-    return [f"{kernel} sm_{arch}: {field} {table[kernel, arch][field]} -> {row[field]}"
-            for (kernel, arch), row in sorted(rows.items()) if (kernel, arch) in table
-            for field in RISING if row[field] > table[kernel, arch][field]]
+def growth(before: Figure, now: Figure) -> float | None:
+    """None where one of them is no number."""
+    return now - before if isinstance(before, (int, float)) and isinstance(now, (int, float)) else None
 
 
-def compare(rows, table):
+def risen(rows: dict[Key, Row], table: dict[Key, Row]) -> list[str]:
+    return [f"{name} {mix.text_of(before)} -> {mix.text_of(now)}"
+            for name, before, now in pairs(rows, table) if (growth(before, now) or 0) > 0]
+
+
+def compare(rows: dict[Key, Row], table: dict[Key, Row]) -> tuple[list[str], list[str]]:
     """Problems, and remarks that are none."""
     archs = {arch for _, arch in rows}
     problems = [f"{rise}: make it less, or --update with a --reason" for rise in risen(rows, table)]
-    problems += [f"{kernel} sm_{arch}: not in the table; --update" for kernel, arch in sorted(rows.keys() - table.keys())]
+    problems += [f"{name} is '{mix.text_of(now)}', in the table '{mix.text_of(before)}'; --update"
+                 for name, before, now in pairs(rows, table) if growth(before, now) is None and now != before]
+    problems += [f"{kernel} sm_{arch}: not in the table; --update"
+                 for kernel, arch in sorted(rows.keys() - table.keys())]
     problems += [f"{kernel} sm_{arch}: in the table, but not in the build; --update"
                  for kernel, arch in sorted(table.keys() - rows.keys()) if arch in archs]
-    fallen = sum(row[field] < table[key][field] for key, row in rows.items() if key in table for field in RISING)
+    fallen = sum((growth(before, now) or 0) < 0 for _, before, now in pairs(rows, table))
     return problems, [f"{fallen} numbers are lower than in the table: --update takes them down"] if fallen else []
 
 
-def updated(rows, table, reason):
-    """The new table; rows of architectures that this build lacks stay."""
+def updated(rows: dict[Key, Row], table: dict[Key, Row], reason: str) -> dict[Key, Row]:
+    """The new table; what this build lacks of architectures and of figures stays."""
     archs = {arch for _, arch in rows}
     new = {key: row for key, row in table.items() if key[1] not in archs}
     for key, row in rows.items():
-        before = table.get(key)
-        rises = before is not None and any(row[field] > before[field] for field in RISING)
-        new[key] = {**row, "reason": reason if rises else before["reason"] if before else ""}
+        before = table.get(key, {"reason": ""})
+        rises = risen({key: row}, table)
+        new[key] = {**before, **row, "reason": reason if rises else before["reason"]}
     return new
 
 
-def main():
+def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--compiler", required=True, help="version of nvcc")
     parser.add_argument("--objects", nargs="+", required=True, help="objects of the kernel files")
     parser.add_argument("--tables", type=pathlib.Path, default=pathlib.Path(__file__).parent, help="folder of the tables")
+    parser.add_argument("--only", choices=SOURCES, help="figures of this source alone")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--reason", default=os.environ.get("REASON", ""), help="why numbers had to rise")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+
+    rows: dict[Key, Row] = {}
+    memory = 0
+    if options.only != "code":
+        rows, memory = figures.of_ptxas(options.objects)
+    if options.only != "ptxas":
+        try:
+            code = figures.of_code(options.objects)
+        except cubin.MissingTool as missing:
+            print(missing)
+            return SKIPPED if not options.update else 1
+        rows = {key: {**rows.get(key, {}), **code.get(key, {})} for key in rows.keys() | code.keys()}
 
     version = ".".join(options.compiler.split(".")[:2])
     path = options.tables / f"resources_nvcc_{version}.csv"
-    rows, memory = measured(options.objects)
     table = read_table(path)
-    problems = spilling(rows)
+    bounds = limits.read(options.tables / "limits.csv")
+    columns = {column for row in rows.values() for column in row}
+    if table is None and not options.update:
+        columns = {column for column in columns if column.startswith("spill")}
+    problems = [f"{bound}: there is no column {bound.column}" for bound in bounds if bound.column not in LIMITED]
+    problems += limits.problems(rows, bounds, columns)
     remarks = []
     if not rows:
-        problems.append("no kernel in the logs of the build")
+        problems.append("no kernel in the build")
     if memory > MOST_MEMORY_MIB:
         problems.append(f"a compiler process took {memory} MiB, at most {MOST_MEMORY_MIB}")
 
@@ -144,4 +159,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -101,6 +101,72 @@ TEST_F(Counting, WavefrontsOfSharedMemory) {
   expect_count(count(writes_shared<Float4>, 256), 1, 512, 32, 4);
 }
 
+/// Rows of 128 bytes; `offset` is what is XORed into a row's 16-byte chunk, times the row.
+__global__ void reads_matrices(const Params p) {
+  Bytes& s = machine::shared<Bytes>();
+  const int row = static_cast<int>(machine::thread_index().x) % 32;
+  const int chunk = row % 8 * p.offset;
+  std::uint32_t r[4];
+  machine::ldmatrix_x4(machine::shared_address(s.byte) + static_cast<unsigned>(row * p.stride + chunk * 16), r);
+}
+TEST_F(Counting, WavefrontsOfMatrices) {
+  expect_count(count(reads_matrices, 128), 1, 512, 32, 4);           // every row begins in the same bank
+  expect_count(count(reads_matrices, 128, 1), 1, 512, 4, 4);         // swizzled
+  expect_count(count(reads_matrices, 144), 1, 512, 4, 4);            // padded
+  expect_count(count(reads_matrices, 64), 1, 512, 16, 4);            // 4 rows on one group of banks
+  expect_count(count(reads_matrices, 16, 0, 32, 2), 2, 1024, 8, 8);  // dense, two warps
+  EXPECT_EQ(counts().front().instruction, "ldmatrix_x4");
+}
+
+__global__ void copies_rows(const Params p) {
+  Bytes& s = machine::shared<Bytes>();
+  const int t = static_cast<int>(machine::thread_index().x);
+  for (unsigned round = 0; round < 2; ++round) {
+    const bool valid = static_cast<unsigned>(t) < p.lanes || round == 1;
+    machine::cp_async_or_zero(machine::shared_address(s.byte + t * 16), p.memory + t * p.stride, valid);
+    machine::cp_async_commit();
+    machine::cp_async_wait<0>();
+  }
+}
+TEST_F(Counting, AsynchronousCopies) {
+  for (const unsigned lanes : {32U, 8U, 0U}) {
+    clear_counts();
+    ASSERT_TRUE(
+        machine::launch({"copied", {1}, {32}, sizeof(Bytes), stream_}, copies_rows, {memory_.data(), 48, 0, lanes})
+            .ok());
+    ASSERT_EQ(counts().size(), 2U);
+    EXPECT_EQ(counts()[0].instruction, "cp_async");
+    EXPECT_EQ(counts()[1].instruction, "cp_async shared");
+    // 16 of every 48 bytes: a sector each. Two rounds, of which the first may read less.
+    const std::uint64_t all = 32 + lanes;
+    expect_count(counts()[0], lanes == 0 ? 1 : 2, all * 16, all, all / 2);
+    expect_count(counts()[1], 2, 1024, 8, 8);
+  }
+}
+
+__global__ void multiplies(const Params p) {
+  float d[4] = {};
+  const std::uint32_t a[4] = {};
+  for (int n = 0; n < p.stride; ++n) machine::mma_m16n8k16<bfloat16>(d, a, 0, 0);
+}
+TEST_F(Counting, MatrixProducts) {
+  const AccessCount c = count(multiplies, 7, 0, 32, 3);
+  expect_count(c, 21, 0, 0, 0);
+  EXPECT_EQ(c.instruction, "mma_m16n8k16");
+}
+
+TEST_F(Counting, SwitchesBetweenThreads) {
+  count(reads_global<float>, 4);
+  EXPECT_EQ(switches(), 33U);  // to every thread once, and back
+  count(multiplies, 1);
+  const std::uint64_t once = switches();
+  count(multiplies, 11);
+  EXPECT_GE(switches(), once + 10 * 31);
+  EXPECT_LE(switches(), once + 10 * 33);
+  clear_counts();
+  EXPECT_EQ(switches(), 0U);
+}
+
 TEST_F(Counting, ReadsOfEveryByte) {
   count(reads_global<float>, 4);
   count(reads_global<float>, 0, 8);

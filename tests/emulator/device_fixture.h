@@ -77,11 +77,12 @@ class EmulatedDevice : public testing::Test {
   void SetUp() override { ASSERT_TRUE(machine::create_stream(stream_).ok()); }
   void TearDown() override { EXPECT_TRUE(machine::destroy_stream(stream_).ok()); }
 
-  /// Launches one block and expects a report that has all these parts.
+  /// Launches a kernel and expects a report that has all these parts.
   template <class Params>
   void expect_report(void (*kernel)(Params), const Params& params, unsigned threads, std::size_t shared_bytes,
-                     const std::vector<std::string>& parts) {
-    const Status status = machine::launch({"kernel_with_a_bug", {1}, {threads}, shared_bytes, stream_}, kernel, params);
+                     const std::vector<std::string>& parts, unsigned blocks = 1) {
+    const Status status =
+        machine::launch({"kernel_with_a_bug", {blocks}, {threads}, shared_bytes, stream_}, kernel, params);
     ASSERT_EQ(status.code(), StatusCode::kDeviceError) << "the emulator saw nothing";
     EXPECT_NE(status.device_error(), 0);
     EXPECT_THAT(last_report(), testing::StartsWith(std::string(status.message()).substr(0, 40)));

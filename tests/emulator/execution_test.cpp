@@ -172,13 +172,13 @@ __global__ void waits_for_a_flag(const Params p) {
     machine::atomic_exchange_global(p.data, 1);
   } else {
     machine::spin_wait([&] { return machine::atomic_add_global(p.data, 0) == 1; });
-    machine::store_global(p.data + 1 + t, machine::load_global(p.data + 1));
+    machine::store_global(p.data + 2 + t, machine::load_global(p.data + 1));
   }
 }
 TEST_F(Execution, PollingLoopsLetTheOthersRun) {
-  std::vector<int> expected(64, 42);
+  std::vector<int> expected(65, 42);
   expected[0] = 1;
-  expect_everywhere(waits_for_a_flag, {"flag", {1}, {64}, 0, stream_}, std::vector<int>(64, 0), expected);
+  expect_everywhere(waits_for_a_flag, {"flag", {1}, {64}, 0, stream_}, std::vector<int>(65, 0), expected);
 }
 
 __global__ void names_itself(const Params p) {

@@ -99,10 +99,14 @@ __device__ __forceinline__ std::uint32_t answer(Probe probe, const ProbeParams& 
     case Probe::from_float_f32: return bits_as<std::uint32_t>(from_float<float>(x));
     case Probe::from_float_f16: return bits_as<std::uint16_t>(from_float<float16>(x));
     case Probe::from_float_bf16: return bits_as<std::uint16_t>(from_float<bfloat16>(x));
+    case Probe::from_floats_f16: return from_floats<float16>(x, bits_as<float>(b));
+    case Probe::from_floats_bf16: return from_floats<bfloat16>(x, bits_as<float>(b));
+    case Probe::keep: return keep(a);
     case Probe::fma: return bits_as<std::uint32_t>(machine::fma(x, bits_as<float>(b), bits_as<float>(c)));
     case Probe::max: return bits_as<std::uint32_t>(machine::max(x, bits_as<float>(b)));
     case Probe::log: return bits_as<std::uint32_t>(machine::log(x));
     case Probe::tanh: return bits_as<std::uint32_t>(machine::tanh(x));
+    case Probe::reciprocal_approx: return bits_as<std::uint32_t>(reciprocal_approx(x));
     case Probe::exp2_approx: return bits_as<std::uint32_t>(exp2_approx(x));
     default: return 0;
   }

@@ -53,10 +53,14 @@ enum class Probe : std::uint8_t {
   from_float_f32,
   from_float_f16,
   from_float_bf16,
+  from_floats_f16,
+  from_floats_bf16,
+  keep,
   fma,
   max,
   log,
   tanh,
+  reciprocal_approx,
   exp2_approx,
 };
 

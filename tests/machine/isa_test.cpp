@@ -214,6 +214,23 @@ TEST_F(Isa, Rounding) {
   }
 }
 
+TEST_F(Isa, RoundingOfPairs) {
+  const Words a = floats(16);
+  Words b = floats(17);
+  std::rotate(b.begin(), b.begin() + 3, b.begin() + 29);
+  for (const auto& [pairs, single] : {std::pair(Probe::from_floats_f16, Probe::from_float_f16),
+                                      std::pair(Probe::from_floats_bf16, Probe::from_float_bf16)}) {
+    const Words got = run(pairs, a, b);
+    const Words low = run(single, a);
+    const Words high = run(single, b);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (!std::isnan(number(a[i]))) ASSERT_EQ(got[i] & 0xFFFF, low[i]) << number(a[i]);
+      if (!std::isnan(number(b[i]))) ASSERT_EQ(got[i] >> 16, high[i]) << number(b[i]);
+    }
+  }
+  expect(Probe::keep, a, [&](std::size_t i) { return a[i]; });
+}
+
 TEST_F(Isa, ExactArithmetic) {
   const Words a = floats(10);
   Words b = floats(11);
@@ -251,6 +268,23 @@ TEST_F(Isa, LibraryFunctions) {
       ASSERT_LE(std::abs(number(tanh[i])), 1.0F);
     } else {
       expect_number(tanh[i], static_cast<float>(exact), a[i]);
+    }
+  }
+}
+
+TEST_F(Isa, ReciprocalWithinItsBound) {
+  const Words a = floats(18);
+  const Words out = run(Probe::reciprocal_approx, a);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const float x = number(a[i]);
+    const float flushed = std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x;
+    const double exact = 1 / static_cast<double>(flushed);
+    if (!std::isfinite(exact) || exact == 0) {
+      expect_number(out[i], static_cast<float>(exact), a[i]);
+    } else if (std::abs(exact) < 0x1.00001p-126) {
+      ASSERT_LE(std::abs(number(out[i])), 0x1.00002p-126F) << x;  // 0, or just not subnormal
+    } else {
+      ASSERT_LE(std::abs(static_cast<double>(number(out[i])) / exact - 1), 0x1p-23 + 0x1p-24) << x;
     }
   }
 }

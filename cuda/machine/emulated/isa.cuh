@@ -50,7 +50,7 @@ __device__ __forceinline__ void arrive_named(unsigned barrier, unsigned threads,
   emulator::arrive_named(barrier, threads, site);
 }
 __device__ __forceinline__ void fence_block() {}  // memory is sequentially consistent
-__device__ __forceinline__ void fence_device() {}
+__device__ __forceinline__ void fence_device() { emulator::fence_device(); }
 
 template <class Condition>
 __device__ __forceinline__ void spin_wait(Condition condition, Site site = Site::here()) {
@@ -218,6 +218,15 @@ __device__ __forceinline__ T from_float(float x) {
   return static_cast<T>(x);
 }
 
+/// Two numbers as 2-byte T, each as by from_float; `low` in the lower half, which comes first in memory.
+template <class T>
+__device__ __forceinline__ std::uint32_t from_floats(float low, float high) {
+  return std::uint32_t{from_float<T>(low).bits} | std::uint32_t{from_float<T>(high).bits} << 16;
+}
+
+/// The same number, which the compiler shall keep in a register instead of computing it again.
+__device__ __forceinline__ std::uint32_t keep(std::uint32_t x) { return x; }
+
 // ---- Arithmetic
 
 __device__ __forceinline__ float fma(float a, float b, float c) { return std::fma(a, b, c); }
@@ -226,6 +235,13 @@ __device__ __forceinline__ float max(float a, float b) {
 }  ///< of a number and a NaN: the number
 __device__ __forceinline__ float log(float x) { return std::log(x); }
 __device__ __forceinline__ float tanh(float x) { return std::tanh(x); }
+
+/// 1 / x with a relative error of at most 2^-23; subnormal x and results are 0.
+__device__ __forceinline__ float reciprocal_approx(float x) {
+  const float operand = emulator::flushed(x);
+  if (operand == 0 || !std::isfinite(operand)) return 1 / operand;  // infinity, 0, NaN
+  return emulator::flushed(emulator::perturbed(1 / static_cast<double>(operand), 0x1p-23, 2, operand));
+}
 
 /// 2^x with a relative error of at most 2^-22.5; subnormal x and results are 0.
 __device__ __forceinline__ float exp2_approx(float x) {

@@ -212,12 +212,35 @@ __device__ __forceinline__ T from_float(float x) {
   }
 }
 
+/// Two numbers as 2-byte T, each as by from_float; `low` in the lower half, which comes first in memory.
+template <class T>
+__device__ __forceinline__ std::uint32_t from_floats(float low, float high) {
+  if constexpr (std::is_same_v<T, float16>) {
+    return bits_as<std::uint32_t>(__floats2half2_rn(low, high));
+  } else {
+    return bits_as<std::uint32_t>(__floats2bfloat162_rn(low, high));
+  }
+}
+
+/// The same number, which the compiler shall keep in a register instead of computing it again.
+__device__ __forceinline__ std::uint32_t keep(std::uint32_t x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
 // ---- Arithmetic
 
 __device__ __forceinline__ float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 __device__ __forceinline__ float max(float a, float b) { return fmaxf(a, b); }  ///< of a number and a NaN: the number
 __device__ __forceinline__ float log(float x) { return logf(x); }
 __device__ __forceinline__ float tanh(float x) { return tanhf(x); }
+
+/// 1 / x with a relative error of at most 2^-23; subnormal x and results are 0.
+__device__ __forceinline__ float reciprocal_approx(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 
 /// 2^x with a relative error of at most 2^-22.5; subnormal x and results are 0.
 __device__ __forceinline__ float exp2_approx(float x) {
