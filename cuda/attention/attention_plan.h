@@ -5,6 +5,7 @@
 
 #include "cpu/core/problem/attention.h"
 #include "cuda/attention/attention_simt.h"
+#include "cuda/attention/attention_sm80.h"
 #include "sorot/context.h"
 #include "sorot/dtype.h"
 #include "sorot/status.h"
@@ -14,9 +15,12 @@
 namespace sorot::inline v0::cuda {
 
 inline constexpr char kAttentionSimt[] = "attention_simt";
+inline constexpr char kAttentionSm80Plain[] = "attention_sm80_plain";
+inline constexpr char kAttentionSm80General[] = "attention_sm80_general";
 
 /// Every instantiation of every attention kernel of this backend.
-inline constexpr int kAttentionKernels = 18;
+inline constexpr int kAttentionSimtKernels = 18;
+inline constexpr int kAttentionKernels = kAttentionSimtKernels + 2 * (kSm80TileCount + kSm80GeneralTileCount);
 extern const KernelInfo kAttentionKernelInfos[kAttentionKernels];
 
 /// There are weights to write. Not asked by their pointer: a plan serves any.
@@ -53,5 +57,39 @@ struct AttentionSimtPlan {
 /// Plans a checked problem. kUnsupported with the reason if attention_simt cannot serve it.
 Status plan_attention_simt(const core::AttentionProblem& problem, const core::CudaDevice& device,
                            AttentionSimtPlan& plan) noexcept;
+
+/// Blocks of rows of one head, or of all heads of a group.
+struct Sm80Rows {
+  bool packed = false;
+  std::int64_t row_blocks = 0;  ///< of a head, or of a kv head if packed
+  std::int64_t heads = 0;       ///< B * H, or B * Hkv if packed
+};
+
+/// How attention_sm80 serves a problem, by its plain or its general kernel.
+struct AttentionSm80Plan {
+  bool general = false;
+  int tile = 0;                   ///< of kSm80Tiles
+  const char* variant = nullptr;  ///< of kAttentionKernelInfos
+  Sm80Rows rows;
+  std::int64_t blocks = 0;
+  bool long_first = false;  ///< the order of the blocks
+
+  int weights_tile = 0;  ///< of kSm80WeightsTiles, if weights are wanted
+  Sm80Rows weights_rows;
+  std::int64_t weights_key_tiles = 0;
+  std::int64_t weights_blocks = 0;
+
+  bool bias_vectors = false, mask_vectors = false, weights_vectors = false;
+  std::size_t workspace_bytes = 0;  ///< all of it row sums
+};
+
+/// Plans a checked problem for one of the two kernels. kUnsupported with the reason if it cannot serve it.
+Status plan_attention_sm80(const core::AttentionProblem& problem, const core::CudaDevice& device, bool general,
+                           AttentionSm80Plan& plan) noexcept;
+
+/// The kernel that serves a problem fastest, one of the three names above, and why not another in `reason`: a sentence
+/// of at most `bytes` bytes.
+const char* choose_attention_kernel(const core::AttentionProblem& problem, const core::CudaDevice& device, char* reason,
+                                    std::size_t bytes) noexcept;
 
 }  // namespace sorot::inline v0::cuda

@@ -38,15 +38,15 @@ struct RowBlock {
   PositionRange positions;   ///< of all rows
   KeyRange keys;             ///< keys outside are attended by no row
 
-  /// `rows` rows from query `first_query` of the group's head `head` on, of kv head `kv_head` of sequence `batch`.
-  __device__ __forceinline__ RowBlock(const AttentionParams& p, std::int64_t batch, std::int64_t kv_head,
-                                      std::int64_t head, std::int64_t first_query, int rows)
-      : batch(batch),
-        kv_head(kv_head),
-        first_row(head * p.queries + first_query),
-        first_head(kv_head * p.group + head),
-        first_query(first_query),
-        rows(rows) {
+  /// `row_count` rows from query `query` of the group's head `head` on.
+  __device__ __forceinline__ RowBlock(const AttentionParams& p, std::int64_t of_batch, std::int64_t of_kv_head,
+                                      std::int64_t head, std::int64_t query, int row_count)
+      : batch(of_batch),
+        kv_head(of_kv_head),
+        first_row(head * p.queries + query),
+        first_head(of_kv_head * p.group + head),
+        first_query(query),
+        rows(row_count) {
     length = p.keys;
     if (p.kv_lengths != nullptr) {
       const std::int64_t given = machine::load_global(p.kv_lengths + batch * p.kv_lengths_stride);
@@ -80,11 +80,11 @@ struct RowBlock {
     return range;
   }
 
-  /// Row r of the block. Divides at most 32-bit numbers: long heads end at most once within a block.
+  /// Row r of the block. Divides at most 32-bit numbers: long heads end at most once within 128 rows.
   __device__ __forceinline__ HeadAndQuery at(const AttentionParams& p, int row) const {
     const std::int64_t query = first_query + row;
     if (query < p.queries) return {first_head, query};
-    if (p.queries >= 64) return {first_head + 1, query - p.queries};
+    if (p.queries >= 128) return {first_head + 1, query - p.queries};
     const auto heads = static_cast<std::uint32_t>(query) / static_cast<std::uint32_t>(p.queries);
     return {first_head + heads, query - heads * p.queries};
   }

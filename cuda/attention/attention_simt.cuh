@@ -141,7 +141,8 @@ __device__ __forceinline__ void attend(const AttentionSimtParams& p, const RowBl
                                        SimtState<Traits>& state) {
   constexpr int kBlockN = Traits::kBlockN;
   const std::int64_t first_tile = block.keys.first / kBlockN;
-  const std::int64_t end_tile = block.keys.end > block.keys.first ? (block.keys.end + kBlockN - 1) / kBlockN : first_tile;
+  const std::int64_t end_tile =
+      block.keys.end > block.keys.first ? (block.keys.end + kBlockN - 1) / kBlockN : first_tile;
   const std::int64_t tiles = (end_tile - first_tile + p.splits - 1) / p.splits;
   const std::int64_t begin = first_tile + tiles * split;
   const std::int64_t end = begin + tiles < end_tile ? begin + tiles : end_tile;

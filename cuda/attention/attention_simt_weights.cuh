@@ -34,7 +34,8 @@ __device__ __forceinline__ void write_weights(const AttentionSimtParams& p, bool
         const float high_first = machine::shuffle(w[n + 1], from);
         const float high_second = machine::shuffle(w[n + 1], from + 1);
         const bool low = place.column_group < 4;
-        const std::uint32_t pair = machine::from_floats<T>(low ? low_first : high_first, low ? low_second : high_second);
+        const std::uint32_t pair =
+            machine::from_floats<T>(low ? low_first : high_first, low ? low_second : high_second);
         const int key = 8 * n + 2 * place.column_group;
         T* to = static_cast<T*>(p.weights) + row_begin + tile_key + key;
         if (exists(key + 1)) {

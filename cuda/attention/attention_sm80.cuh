@@ -36,9 +36,9 @@ namespace sorot::inline v0::cuda {
 
 /// acc += P V, P = exp2(s * factor - reference) made 16 keys at a time.
 template <class Traits>
-__device__ __forceinline__ void multiply_pv(
-    const Sm80Scores<Traits>& s, float factor, const Sm80Addresses<Traits::kValueDim, Traits::kKeepAddresses>& v_at,
-    Sm80State<Traits>& state) {
+__device__ __forceinline__ void multiply_pv(const Sm80Scores<Traits>& s, float factor,
+                                            const Sm80Addresses<Traits::kValueDim, Traits::kKeepAddresses>& v_at,
+                                            Sm80State<Traits>& state) {
   using T = typename Traits::Element;
   using Layout = tile::Swizzle<Traits::kValueDim>;
 #pragma unroll
@@ -74,8 +74,8 @@ __device__ __forceinline__ void multiply_pv(
 
 /// All tiles of the block.
 template <class Traits>
-__device__ __forceinline__ void attend(const AttentionSm80Params& p, Sm80Attempt attempt,
-                                       Sm80Storage<Traits>& storage, Sm80State<Traits>& state) {
+__device__ __forceinline__ void attend(const AttentionSm80Params& p, Sm80Attempt attempt, Sm80Storage<Traits>& storage,
+                                       Sm80State<Traits>& state) {
   // Where no score may move the reference, every P is 2^0 or 0.
   state.clear(attempt == Sm80Attempt::taint ? tile::infinity() : tile::minus_infinity());
   const int begin = machine::load_shared(&storage.tiles).begin;
@@ -84,12 +84,12 @@ __device__ __forceinline__ void attend(const AttentionSm80Params& p, Sm80Attempt
   const Sm80Place<Traits> place;
   const RowBlock block = sm80_row_block<Traits>(p, machine::keep(machine::block_index().x));
   const std::int64_t first_key = std::int64_t{begin} * Traits::kBlockN;
-  Sm80Copier<Traits, Traits::kHeadDim> k_copier(
-      p.k, block.batch * p.k_strides[0] + block.kv_head * p.k_strides[1], p.k_strides[2], first_key,
-      machine::shared_address(storage.k), place.thread);
-  Sm80Copier<Traits, Traits::kValueDim> v_copier(
-      p.v, block.batch * p.v_strides[0] + block.kv_head * p.v_strides[1], p.v_strides[2], first_key,
-      machine::shared_address(storage.v), place.thread);
+  Sm80Copier<Traits, Traits::kHeadDim> k_copier(p.k, block.batch * p.k_strides[0] + block.kv_head * p.k_strides[1],
+                                                p.k_strides[2], first_key, machine::shared_address(storage.k),
+                                                place.thread);
+  Sm80Copier<Traits, Traits::kValueDim> v_copier(p.v, block.batch * p.v_strides[0] + block.kv_head * p.v_strides[1],
+                                                 p.v_strides[2], first_key, machine::shared_address(storage.v),
+                                                 place.thread);
   clear_columns<Traits::kBlockM, Traits::kHeadDim, Traits::kThreads>(storage.q, p.head_chunks, place.thread);
   copy_queries<Traits>(p, block, storage, place.thread);
   k_copier.copy_edge(p.head_chunks, p.k_steps, machine::load_shared(&storage.keys), begin, place.thread);
@@ -178,7 +178,7 @@ __device__ __forceinline__ void attend(const AttentionSm80Params& p, Sm80Attempt
 template <class T, std::size_t kTileIndex, bool kGeneral>
 __global__ void __launch_bounds__(kSm80Tiles[kTileIndex].threads())
     attention_sm80(const __grid_constant__ AttentionSm80Params p) {
-  using Traits = Sm80Traits<T, kTileIndex, kGeneral>;
+  using Traits = Sm80Traits<T, kGeneral, false, kTileIndex>;
   static_assert(sizeof(Sm80Storage<Traits>) == Traits::kSharedBytes);
   auto& storage = machine::shared<Sm80Storage<Traits>>();
   {

@@ -32,8 +32,11 @@ __device__ __forceinline__ RowBlock sm80_row_block(const AttentionSm80Params& p,
   const std::uint32_t kv_head = p.packed ? head : head / group;
   const std::int64_t first = std::int64_t{row_block} * Traits::kBlockM;
   const std::int64_t left = (p.packed ? p.group * p.queries : p.queries) - first;
-  return {p,     batch, kv_head, p.packed ? 0 : std::int64_t{head - kv_head * group},
-          first, left < Traits::kBlockM ? static_cast<int>(left) : Traits::kBlockM};
+  const int rows = left < Traits::kBlockM ? static_cast<int>(left) : Traits::kBlockM;
+  if (!p.packed) return {p, batch, kv_head, std::int64_t{head - kv_head * group}, first, rows};
+  // Heads are shorter than a block, so a block's first row is a small number.
+  const std::uint32_t first_head = static_cast<std::uint32_t>(first) / static_cast<std::uint32_t>(p.queries);
+  return {p, batch, kv_head, first_head, first - first_head * p.queries, rows};
 }
 
 /// Tiles that hold some of the keys `some`, and tiles of which all keys are in `all`.
@@ -92,14 +95,15 @@ struct Sm80Copier {
       if (chunk + j >= chunks) continue;
 #pragma unroll
       for (int i = 0; i < Copy::kPasses; ++i) {
-        machine::cp_async(Copy::stored(to, i) + static_cast<std::uint32_t>(j * tile::kChunkBytes), from[i] + j * tile::kChunkBytes);
+        machine::cp_async(Copy::stored(to, i) + static_cast<std::uint32_t>(j * tile::kChunkBytes),
+                          from[i] + j * tile::kChunkBytes);
       }
     }
   }
 
   /// Tile number `tile`; rows outside `keys` are zeros and are not read.
-  __device__ __forceinline__ void copy_edge(int chunks, const Sm80Steps& steps,
-                                            const Sm80KeyRange& keys, int tile, int thread) {
+  __device__ __forceinline__ void copy_edge(int chunks, const Sm80Steps& steps, const Sm80KeyRange& keys, int tile,
+                                            int thread) {
 #pragma unroll 1
     for (int i = 0; i < Copy::kPasses; ++i) {
       const int key = tile * Traits::kBlockN + Copy::row(thread) + i * Copy::kStep;

@@ -13,14 +13,15 @@
 #include "cuda/tile/online_softmax.cuh"
 #include "cuda/tile/swizzle.cuh"
 
-/// What attention_sm80 writes, and how it mends what tensor cores spoil: 0 * NaN is NaN, so a v that only *some* rows of
-/// a tile attend, or a sum beyond the largest float, can make numbers of other rows not finite.
+/// What attention_sm80 writes, and how it mends what tensor cores spoil: 0 * NaN is NaN, so a v that only *some* rows
+/// of a tile attend, or a sum beyond the largest float, can make numbers of other rows not finite.
 ///
 ///   fast    writes all. If a number that should be finite is not, three more attempts follow:
 ///   taint   P = 1 where a pair is attended, V = 1 where v is not finite: numbers that are not finite but have no such
 ///           pair behind them become 0; those that have one are right, and stay
 ///   scaled  V without what is not finite, times 2^-40: every finite number is replaced by this one
-///   clean   V without what is not finite: and by this one, the same bits as from `fast` where that was right, unless it
+///   clean   V without what is not finite: and by this one, the same bits as from `fast` where that was right, unless
+///   it
 ///           has left the range of a sum
 namespace sorot::inline v0::cuda {
 
@@ -66,23 +67,22 @@ struct Sm80RowEnd {
 
 /// Joins what the 4 threads of a row have, and its sink; `row` is one that exists.
 template <class Traits>
-__device__ __forceinline__ Sm80RowEnd end_row(const AttentionSm80Params& p, float sink,
-                                              const Sm80State<Traits>& state, int m, int h) {
+__device__ __forceinline__ Sm80RowEnd end_row(const AttentionSm80Params& p, float sink, const Sm80State<Traits>& state,
+                                              int m, int h) {
   float z = state.z[m][h];
   z += machine::shuffle_xor(z, 1);
   z += machine::shuffle_xor(z, 2);
   const float limit = state.limit[m][h];
   const bool empty = limit == tile::minus_infinity() && !tile::is_nan(z);
   const float scale = Traits::kGeneral ? 1.0F : p.scale;
-  const float natural =
-      state.large != 0 ? tile::safe_maximum(limit) * scale : state.reference[m][h] * tile::kLn2;
+  const float natural = state.large != 0 ? tile::safe_maximum(limit) * scale : state.reference[m][h] * tile::kLn2;
   Sm80RowEnd end;
   end.reference = state.large != 0 ? natural : state.reference[m][h];
   end.lse = empty ? tile::minus_infinity() : natural + machine::log(z);
   if constexpr (Traits::kGeneral) {
     // What 2 is raised to for the sink, had it been a score.
-    const float x = state.large != 0 ? (sink - natural) * tile::kLog2E
-                                : machine::fma(sink, tile::kLog2E, -state.reference[m][h]);
+    const float x =
+        state.large != 0 ? (sink - natural) * tile::kLog2E : machine::fma(sink, tile::kLog2E, -state.reference[m][h]);
     if (!(sink < tile::infinity())) {
       end.lse = z = tile::not_a_number();
     } else if (empty) {
@@ -90,8 +90,8 @@ __device__ __forceinline__ Sm80RowEnd end_row(const AttentionSm80Params& p, floa
     } else {
       // Beyond 2^127 Z is infinite, and weights and out are 0 to the last digit; only lse must not notice.
       const float joined = z + machine::exp2_approx(x);
-      end.lse = x > 0 ? sink + machine::log(machine::fma(z, machine::exp2_approx(-x), 1.0F))
-                      : natural + machine::log(joined);
+      end.lse =
+          x > 0 ? sink + machine::log(machine::fma(z, machine::exp2_approx(-x), 1.0F)) : natural + machine::log(joined);
       z = joined;
     }
   }
@@ -159,7 +159,7 @@ __device__ __forceinline__ bool write_result(const AttentionSm80Params& p, const
       const Sm80RowEnd held{0, machine::shuffle(end.lse, holder), machine::shuffle(end.reference, holder),
                             machine::shuffle(end.z, holder)};
       if (place.lane / 8 == 2 * m + h) mine = held;
-      auto* to = reinterpret_cast<std::uint32_t*>(staged + place.quad * sizeof(std::uint32_t));
+      auto* to = reinterpret_cast<std::uint32_t*>(staged) + place.quad;
       if (attempt == Sm80Attempt::fast) {
         float poison = 0;  // NaN after a number that is not finite
 #pragma unroll

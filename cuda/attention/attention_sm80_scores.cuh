@@ -21,11 +21,11 @@
 namespace sorot::inline v0::cuda {
 
 /// Sizes of one instantiation, all known to the compiler.
-template <class T, std::size_t kTileIndex, bool kIsGeneral>
+template <class T, bool kIsGeneral, bool kIsWeights, std::size_t kTileIndex>
 struct Sm80Traits {
   using Element = T;
-  static constexpr bool kGeneral = kIsGeneral;
-  static constexpr Sm80Tile kTile = kSm80Tiles[kTileIndex];
+  static constexpr bool kGeneral = kIsGeneral;  ///< also: keys are interleaved
+  static constexpr Sm80Tile kTile = kIsWeights ? kSm80WeightsTiles[kTileIndex] : kSm80Tiles[kTileIndex];
   static constexpr int kHeadDim = kTile.head_dim;
   static constexpr int kValueDim = kTile.value_dim;
   static constexpr int kBlockM = kTile.queries;
@@ -35,8 +35,8 @@ struct Sm80Traits {
   static constexpr int kN = kBlockN / 8;                 ///< n8 blocks of a score tile
   static constexpr int kKSteps = kHeadDim / 16;
   static constexpr int kVN = kValueDim / 8;
-  static constexpr bool kQInRegisters = kHeadDim <= 64;
-  static constexpr bool kKeepAddresses = kHeadDim <= 64;  ///< of ldmatrix: there are registers for them
+  static constexpr bool kQInRegisters = kHeadDim <= 64 && !kIsWeights;
+  static constexpr bool kKeepAddresses = kHeadDim <= 64 && !kIsWeights;  ///< of ldmatrix: there are registers for them
   static constexpr std::size_t kSharedBytes = sm80_shared_bytes(kTile, kGeneral);
 
   static_assert(kM == 1 || kM == 2);
@@ -60,7 +60,7 @@ struct alignas(16) Sm80Tiles {
 };
 
 /// What the general kernel must know of every row.
-template <int kRows>
+template <std::size_t kRows>
 struct Sm80RowFacts {
   const void* bias[kRows];          ///< where the row's bias for key 0 is
   const std::uint8_t* mask[kRows];  ///< and its mask
@@ -72,7 +72,8 @@ struct Sm80NoFacts {};
 
 template <class Traits>
 struct Sm80Storage {
-  alignas(1024) unsigned char q[Traits::kBlockM * Traits::kHeadDim * 2];  ///< and at the end out, each warp in its own rows
+  alignas(
+      1024) unsigned char q[Traits::kBlockM * Traits::kHeadDim * 2];  ///< and at the end out, each warp in its own rows
   alignas(1024) unsigned char k[Traits::kBlockN * Traits::kHeadDim * 2];
   alignas(1024) unsigned char v[Traits::kBlockN * Traits::kValueDim * 2];
   Sm80Tiles tiles;  ///< of the block
@@ -129,10 +130,9 @@ __device__ __forceinline__ void store_row_facts(const AttentionSm80Params& p, co
       const std::uint8_t* mask_row = p.mask + row_offset(p.mask_strides, block, at);
       machine::store_shared(&facts.bias[row], p.bias == nullptr ? nullptr : bias_row);
       machine::store_shared(&facts.mask[row], p.mask == nullptr ? nullptr : mask_row);
-      machine::store_shared(&facts.slope[row], p.alibi_slopes == nullptr ? 0.0F
-                                                                         : machine::load_global(
-                                                                               p.alibi_slopes +
-                                                                               at.head * p.alibi_stride));
+      machine::store_shared(&facts.slope[row], p.alibi_slopes == nullptr
+                                                   ? 0.0F
+                                                   : machine::load_global(p.alibi_slopes + at.head * p.alibi_stride));
       machine::store_shared(&facts.query[row], static_cast<std::int32_t>(at.query));
       if (row == 0) machine::store_shared(&facts.shift, block.shift);
     }
@@ -153,12 +153,12 @@ __device__ __forceinline__ void load_q(std::uint32_t q_at, int step, std::uint32
 template <int kColumns, bool kKept>
 struct Sm80Addresses {
   using Layout = tile::Swizzle<kColumns>;
-  static constexpr int kCount = kKept ? Layout::kGroup / 2 : 1;
+  static constexpr std::size_t kCount = kKept ? Layout::kGroup / 2 : 1;
   std::uint32_t at[kCount];
 
   __device__ __forceinline__ explicit Sm80Addresses(std::uint32_t first) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) at[i] = machine::keep(Layout::advance(first, 2 * i));
+    for (int i = 0; i < static_cast<int>(kCount); ++i) at[i] = machine::keep(Layout::advance(first, 2 * i));
   }
   /// Of chunk `chunk`, an even constant.
   __device__ __forceinline__ std::uint32_t chunk(int chunk) const {
@@ -193,7 +193,7 @@ __device__ __forceinline__ void clear_scores(Sm80Scores<Traits>& s) {
 }
 
 /// S = Q K^T of the warp. Q comes from registers where they hold it all, else fragment by fragment from `q_at`.
-template <class Traits, int kSteps>
+template <class Traits, std::size_t kSteps>
 __device__ __forceinline__ void multiply_qk(std::uint32_t q_at, const std::uint32_t (&q)[kSteps][Traits::kM][4],
                                             const Sm80Addresses<Traits::kHeadDim, Traits::kKeepAddresses>& k_at,
                                             Sm80Scores<Traits>& s) {
@@ -327,7 +327,8 @@ __device__ __forceinline__ void finish_scores(const AttentionSm80Params& p, cons
       }
       if (p.alibi_slopes != nullptr) {
         const float slope = machine::load_shared(&storage.facts.slope[row]);
-        const std::int64_t ahead = machine::load_shared(&storage.facts.shift) + machine::load_shared(&storage.facts.query[row]) - key;
+        const std::int64_t ahead =
+            machine::load_shared(&storage.facts.shift) + machine::load_shared(&storage.facts.query[row]) - key;
         const auto distance = static_cast<float>(ahead);
 #pragma unroll
         for (int i = 0; i < 16; ++i) {

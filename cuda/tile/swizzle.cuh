@@ -29,8 +29,9 @@ struct Swizzle {
     return static_cast<std::uint32_t>(row * kPitch + (chunk ^ pattern(row)) * kChunkBytes);
   }
 
-  /// From the address of chunk c of a row to that of chunk c + `chunk`, a constant that shares no binary digit with c: one
-  /// XOR, or nothing, and a constant that the instruction adds by itself. Rows 16 apart have one pattern: add rows * kPitch.
+  /// From the address of chunk c of a row to that of chunk c + `chunk`, a constant that shares no binary digit with c:
+  /// one XOR, or nothing, and a constant that the instruction adds by itself. Rows 16 apart have one pattern: add rows
+  /// * kPitch.
   static __device__ __forceinline__ constexpr std::uint32_t advance(std::uint32_t address, int chunk) {
     const int within = chunk % kGroup;
     return (address ^ static_cast<std::uint32_t>(within * kChunkBytes)) +
@@ -38,11 +39,13 @@ struct Swizzle {
   }
 };
 
-/// Key 16 q + 2 n + c of 64 is stored as row 8 n + 2 q + c: then what a thread has of a row of scores, columns 8 n + 2 q
+/// Key 16 q + 2 n + c of 64 is stored as row 8 n + 2 q + c: then what a thread has of a row of scores, columns 8 n + 2
+/// q
 /// + c of the accumulators, are 16 keys that are neighbours in memory.
 __device__ __forceinline__ constexpr int interleaved_row(int key) { return key % 16 / 2 * 8 + key / 16 * 2 + key % 2; }
 
-/// How kThreads threads copy a tile of kRows rows: kGroup lanes a row, 16 bytes each, then the row's next kGroup chunks.
+/// How kThreads threads copy a tile of kRows rows: kGroup lanes a row, 16 bytes each, then the row's next kGroup
+/// chunks.
 template <int kRows, int kColumns, int kThreads, bool kInterleaved>
 struct TileCopy {
   using Layout = Swizzle<kColumns>;
