@@ -133,7 +133,7 @@ __device__ __forceinline__ std::uint16_t staged_number(Sm80Attempt attempt, floa
 /// All that the block writes. True if a number of the thread is not finite, and its row gives no reason for it.
 ///
 /// Lane l of a warp looks after its row l: where out, lse and the sums are. out goes by way of shared memory, in place
-/// of the warp's own rows of Q, so that 16 bytes are stored at a time.
+/// of the warp's own rows of Q, so that 16 bytes are stored at a time; since the last read of Q there was a barrier.
 template <class Traits>
 __device__ __forceinline__ bool write_result(const AttentionSm80Params& p, const RowBlock& block, Sm80Attempt attempt,
                                              const Sm80Place<Traits>& place, Sm80Storage<Traits>& storage,
@@ -146,7 +146,6 @@ __device__ __forceinline__ bool write_result(const AttentionSm80Params& p, const
   const float my_sink = load_sink(p, at.head);
 
   unsigned char* staged = storage.q + place.first_row * Traits::kHeadDim * 2;
-  machine::sync_warp();  // all lanes have read what they wanted of Q
   bool wrong = false;
   Sm80RowEnd mine{};
 #pragma unroll

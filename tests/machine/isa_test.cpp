@@ -224,8 +224,12 @@ TEST_F(Isa, RoundingOfPairs) {
     const Words low = run(single, a);
     const Words high = run(single, b);
     for (std::size_t i = 0; i < a.size(); ++i) {
-      if (!std::isnan(number(a[i]))) ASSERT_EQ(got[i] & 0xFFFF, low[i]) << number(a[i]);
-      if (!std::isnan(number(b[i]))) ASSERT_EQ(got[i] >> 16, high[i]) << number(b[i]);
+      if (!std::isnan(number(a[i]))) {
+        ASSERT_EQ(got[i] & 0xFFFF, low[i]) << number(a[i]);
+      }
+      if (!std::isnan(number(b[i]))) {
+        ASSERT_EQ(got[i] >> 16, high[i]) << number(b[i]);
+      }
     }
   }
   expect(Probe::keep, a, [&](std::size_t i) { return a[i]; });

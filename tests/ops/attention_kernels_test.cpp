@@ -8,18 +8,18 @@
 #include "tests/ops/devices.h"
 #include "tests/support/attention_case.h"
 
-/// attention_simt is three kernels, of which a plan names one: here each instantiation of the other two runs, too.
+/// A plan names one kernel, and others follow it: merges, weights. Here each instantiation of those runs, too.
 namespace sorot::support {
 namespace {
 
 class AttentionKernels : public OnEveryDevice {
  protected:
-  /// Judges a case, and gives back the kernels that it took.
-  std::set<std::string> kernels_of(const AttentionCase& c) {
+  /// Judges a case on a kernel, and gives back all kernels that it took.
+  std::set<std::string> kernels_of(const AttentionCase& c, const std::string& kernel) {
     std::set<std::string> kernels;
     if constexpr (kEmulated) {
       emulator::clear_launches();
-      const CaseResult result = run_case(device_, PreparedCase(c));
+      const CaseResult result = run_case(device_, PreparedCase(c), kernel);
       EXPECT_TRUE(result.passed()) << result.problem << "\n" << to_json(c);
       for (const emulator::LaunchRecord& launch : emulator::launches()) kernels.insert(launch.kernel);
     }
@@ -46,7 +46,11 @@ TEST_P(AttentionKernels, WeightsOfEveryTypeAndHeadDim) {
       for (const DType weights : {dtype, DType::f32}) {
         AttentionCase c = small_case(dtype, head_dim);
         c.weights = weights;
-        EXPECT_TRUE(kernels_of(c).contains("attention_simt_weights")) << name(dtype) << " D " << head_dim;
+        EXPECT_TRUE(kernels_of(c, "attention_simt").contains("attention_simt_weights")) << name(dtype) << " D " << head_dim;
+        if (dtype == DType::f32 || head_dim % 8 != 0) continue;
+        for (const char* kernel : {"attention_sm80_plain", "attention_sm80_general"}) {
+          EXPECT_TRUE(kernels_of(c, kernel).contains("attention_sm80_weights")) << name(dtype) << " D " << head_dim;
+        }
       }
     }
   }
@@ -59,7 +63,7 @@ TEST_P(AttentionKernels, SplitsOfEveryType) {
       AttentionCase c = small_case(dtype, 64);
       c.queries = queries;
       c.keys = 700;
-      EXPECT_TRUE(kernels_of(c).contains("attention_simt_merge")) << name(dtype);
+      EXPECT_TRUE(kernels_of(c, "attention_simt").contains("attention_simt_merge")) << name(dtype);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tests/support/device_args.h"
+#include "tests/support/half_problem.h"
 #include "tests/support/random.h"
 
 namespace sorot::support {
@@ -62,7 +63,9 @@ float AttentionProblemF32::weight(std::int64_t b, std::int64_t h, std::int64_t i
 Status plan_and_run(const Device& device, const AttentionArgs& args) {
   AttentionPlan plan;
   if (Status status = attention_plan(device.context(), args, plan); !status.ok()) return status;
-  return run_plan(device, plan, args);
+  if (Status status = run_plan(device, plan, args); !status.ok()) return status;
+  const std::string problem = check_in_half(device, args);
+  return problem.empty() ? Status() : Status(StatusCode::kInternal, problem.c_str());
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
