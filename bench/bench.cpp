@@ -16,7 +16,16 @@ void fill(void* data, std::size_t elements, std::mt19937& random) {
   if (!status.ok()) throw std::runtime_error(status.message());
 }
 
+bool failed = false;
+
 }  // namespace
+
+void fail(benchmark::State& state, const Status& status) {
+  failed = true;
+  state.SkipWithError(status.message());
+}
+
+bool anything_failed() { return failed; }
 
 DeviceMemory random_tensor(const Device& device, DType dtype, std::size_t elements, std::mt19937& random) {
   std::vector<std::byte> values(elements * size_of(dtype));

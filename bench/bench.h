@@ -58,6 +58,10 @@ void time_calls(benchmark::State& state, const Device& device, Call call) {
   }
 }
 
+/// Ends a benchmark with an error, and in the end sorot_bench with exit code 1.
+void fail(benchmark::State& state, const Status& status);
+bool anything_failed();
+
 /// Registers what a case file of an operator asks for, on every device that can be timed.
 void register_attention(const nlohmann::json& cases);
 

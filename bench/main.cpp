@@ -22,16 +22,16 @@ nlohmann::json read_cases(const std::string& op) {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::AddCustomContext("sorot", sorot::build_info().version);
+  benchmark::AddCustomContext("compiler", sorot::build_info().compiler);
   try {
     sorot::bench::register_attention(read_cases("attention"));
     sorot::bench::register_attention_overhead();
+    if (benchmark::RunSpecifiedBenchmarks() == 0) return 2;  // the filter matches nothing, which has been said
   } catch (const std::exception& error) {
     std::fprintf(stderr, "sorot_bench: %s\n", error.what());
     return 2;
   }
-  benchmark::AddCustomContext("sorot", sorot::build_info().version);
-  benchmark::AddCustomContext("compiler", sorot::build_info().compiler);
-  benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
-  return 0;
+  return sorot::bench::anything_failed() ? 1 : 0;
 }

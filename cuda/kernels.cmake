@@ -3,7 +3,8 @@
 # know their instructions.
 function(sorot_kernels target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "MINIMUM_ARCHITECTURE" "")
-  set(sources ${arg_UNPARSED_ARGUMENTS})
+  list(TRANSFORM arg_UNPARSED_ARGUMENTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ REGEX "^[^/]" OUTPUT_VARIABLE sources)
+  set_property(TARGET ${target} APPEND PROPERTY SOROT_KERNEL_SOURCES ${sources})
   if(sorot_cuda STREQUAL "EMULATED")
     target_sources(${target} PRIVATE ${sources})
     # Kernels look at shared memory as it suits them, and round where the GPU does. At -O3 the

@@ -20,5 +20,8 @@ preset=default
 build=build
 nvidia-smi >/dev/null 2>&1 && tools/nvcc.sh >/dev/null && preset=cuda && build=build-cuda
 quietly cmake --preset "$preset" -DPython3_EXECUTABLE="$PWD/.venv/bin/python"
-quietly cmake --build --preset "$preset" --target sorot_command -j "$(nproc)"
+cmake --build --preset "$preset" --target sorot_command -j "$(nproc)" >&2 || {
+  echo "demo.sh: the build failed" >&2
+  exit 1
+}
 exec .venv/bin/python tools/demo.py --sorot "$build/sorot" --out "$build/demo"

@@ -224,7 +224,7 @@ def tree_rule_one_op_one_name(files):
         if not re.fullmatch(r"include/sorot/\w+\.h", header) or not re.search(rf"\b{op}_plan\(", text):
             continue
         for pattern in (f"cpu/core/problem/{op}.h", f"cpu/ops/{op}.cpp", f"cpu/reference/{op}.cpp",
-                        f"tests/ops/{op}*_test.cpp", f"bench/cases/{op}.json"):
+                        f"tests/ops/{op}*_test.cpp", f"bench/cases/{op}.json", f"bench/{op}_bench.cpp"):
             if not any(pathlib.PurePath(path).match(pattern) for path in files):
                 yield header, 1, f"operator {op} lacks {pattern}"
         if f'#include "sorot/{op}.h"' not in umbrella:

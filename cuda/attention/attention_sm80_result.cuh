@@ -60,7 +60,8 @@ __device__ __forceinline__ void repair_values(Sm80Attempt attempt, unsigned char
 
 /// A row at its end.
 struct Sm80RowEnd {
-  float scale;  ///< of acc: 1 / Z; 0 in a row without a key, where out is 0 whatever v holds
+  bool zero;    ///< no key: out is 0 whatever v holds
+  float scale;  ///< of acc: 1 / Z
   float lse;
   float reference, z;  ///< for the weights
 };
@@ -95,9 +96,9 @@ __device__ __forceinline__ Sm80RowEnd end_row(const AttentionSm80Params& p, floa
       z = joined;
     }
   }
-  const bool zero = empty && !tile::is_nan(z);
-  end.z = zero ? 1.0F : z;
-  end.scale = zero ? 0.0F : 1.0F / z;
+  end.zero = empty && !tile::is_nan(z);
+  end.z = end.zero ? 1.0F : z;
+  end.scale = 1.0F / end.z;
   return end;
 }
 
@@ -123,7 +124,7 @@ template <class T>
 __device__ __forceinline__ std::uint16_t staged_number(Sm80Attempt attempt, float acc, const Sm80RowEnd& end) {
   if (attempt == Sm80Attempt::taint) return machine::bits_as<std::uint16_t>(machine::from_float<T>(acc));
   if (tile::is_nan(end.z)) return machine::bits_as<std::uint16_t>(machine::from_float<T>(tile::not_a_number()));
-  float mean = end.scale == 0.0F ? 0.0F : acc * end.scale;
+  float mean = end.zero ? 0.0F : acc * end.scale;
   if (!tile::is_finite(mean)) return kSm80Leave;
   if (attempt == Sm80Attempt::scaled && !std::is_same_v<T, float16>) mean = tile::mean_from(mean * kSm80Grow, mean);
   return machine::bits_as<std::uint16_t>(machine::from_float<T>(mean));
@@ -156,7 +157,7 @@ __device__ __forceinline__ bool write_result(const AttentionSm80Params& p, const
       const float sink = Traits::kGeneral ? machine::shuffle(my_sink, static_cast<unsigned>(row)) : 0.0F;
       const Sm80RowEnd end = end_row<Traits>(p, sink, state, m, h);
       const auto holder = static_cast<unsigned>(place.lane % 8 * 4);
-      const Sm80RowEnd held{0, machine::shuffle(end.lse, holder), machine::shuffle(end.reference, holder),
+      const Sm80RowEnd held{false, 0, machine::shuffle(end.lse, holder), machine::shuffle(end.reference, holder),
                             machine::shuffle(end.z, holder)};
       if (place.lane / 8 == 2 * m + h) mine = held;
       auto* to = reinterpret_cast<std::uint32_t*>(staged) + place.quad;
@@ -165,8 +166,8 @@ __device__ __forceinline__ bool write_result(const AttentionSm80Params& p, const
 #pragma unroll
         for (int n = 0; n < Traits::kVN; ++n) {
           const float(&acc)[4] = state.acc[m][n];
-          const float low = end.scale == 0.0F ? 0.0F : acc[2 * h] * end.scale;
-          const float high = end.scale == 0.0F ? 0.0F : acc[2 * h + 1] * end.scale;
+          const float low = end.zero ? 0.0F : acc[2 * h] * end.scale;
+          const float high = end.zero ? 0.0F : acc[2 * h + 1] * end.scale;
           poison = machine::fma(low, 0.0F, machine::fma(high, 0.0F, poison));
           machine::store_shared(to + Layout::at(row, n) / sizeof *to, machine::from_floats<T>(low, high));
         }

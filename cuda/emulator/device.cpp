@@ -175,37 +175,54 @@ std::uint32_t shared_address(const void* address, Site site) {
   return kFirstSharedAddress + static_cast<std::uint32_t>(offset);
 }
 
-void check_shared_slowly(const void* address, std::size_t bytes, Access access, const char* instruction, Site site) {
+void check_shared_bounds(const void* address, std::size_t bytes, const char* instruction, Site site) {
   Engine& e = engine;
   const auto offset = static_cast<std::intptr_t>(reinterpret_cast<std::uintptr_t>(address) -
                                                  reinterpret_cast<std::uintptr_t>(e.shared));
-  if (offset < 0 || static_cast<std::size_t>(offset) + bytes > e.shared_bytes) {
-    const bool near = !e.memory.owns(address) && offset > -static_cast<std::intptr_t>(Engine::kSharedArena) &&
-                      offset < static_cast<std::intptr_t>(2 * Engine::kSharedArena);
-    e.fail(kErrorIllegalAddress,
-           e.who() + ": " + instruction + " at " + e.place(site) + ": " + std::to_string(bytes) + " bytes at " +
-               (near ? "shared memory " + std::string(offset < 0 ? "- " : "+ ") + std::to_string(std::abs(offset)) +
-                           ", but the block has " + std::to_string(e.shared_bytes) + " bytes"
-                     : "an address that is not shared memory (" + e.memory.describe(address) + ")"));
-  }
-  if (static_cast<std::size_t>(offset) % bytes != 0) {
+  if (offset >= 0 && static_cast<std::size_t>(offset) + bytes <= e.shared_bytes) return;
+  const bool near = !e.memory.owns(address) && offset > -static_cast<std::intptr_t>(Engine::kSharedArena) &&
+                    offset < static_cast<std::intptr_t>(2 * Engine::kSharedArena);
+  e.fail(kErrorIllegalAddress,
+         e.who() + ": " + instruction + " at " + e.place(site) + ": " + std::to_string(bytes) + " bytes at " +
+             (near ? "shared memory " + std::string(offset < 0 ? "- " : "+ ") + std::to_string(std::abs(offset)) +
+                         ", but the block has " + std::to_string(e.shared_bytes) + " bytes"
+                   : "an address that is not shared memory (" + e.memory.describe(address) + ")"));
+}
+
+void check_shared_race(const void* address, std::size_t bytes, Access access, const char* instruction, Site site) {
+  Engine& e = engine;
+  const auto offset = static_cast<std::uintptr_t>(static_cast<const std::byte*>(address) - e.shared);
+  const RaceChecker::Conflict found =
+      e.race.access(e.current->number, Space::shared, offset, bytes, access, site, instruction);
+  if (found.text.empty()) return;
+  e.fail(kErrorLaunchFailure,
+         "race: " + e.who() + ": " + found.text + "; shared memory + " + std::to_string(found.address));
+}
+
+void check_shared_slowly(const void* address, std::size_t bytes, Access access, const char* instruction, Site site) {
+  Engine& e = engine;
+  check_shared_bounds(address, bytes, instruction, site);
+  const auto offset = static_cast<std::uintptr_t>(static_cast<const std::byte*>(address) - e.shared);
+  if (offset % bytes != 0) {
     e.fail(kErrorMisalignedAddress, e.who() + ": " + instruction + " at " + e.place(site) + ": shared memory + " +
                                         std::to_string(offset) + " is not aligned to its " + std::to_string(bytes) +
                                         " bytes");
   }
   const Thread& me = *e.current;
-  if (e.settings.race) {
-    const RaceChecker::Conflict found =
-        e.race.access(me.number, Space::shared, static_cast<std::uintptr_t>(offset), bytes, access, site, instruction);
-    if (!found.text.empty()) {
-      e.fail(kErrorLaunchFailure,
-             "race: " + e.who() + ": " + found.text + "; shared memory + " + std::to_string(found.address));
-    }
-  }
+  e.announced = {&me, reinterpret_cast<std::uintptr_t>(address), bytes, access};
+  if (e.settings.race) check_shared_race(address, bytes, access, instruction, site);
   if (e.settings.count) {
-    e.counters.access(me.warp->number, me.lane, me.warp->live, false, static_cast<std::uint64_t>(offset), bytes, site,
+    e.counters.access(me.warp->number, me.lane, me.warp->live, false, offset, bytes, site,
                       access == Access::copy ? "cp_async shared" : instruction);
   }
+}
+
+const Allocation* check_global_bounds(const void* address, std::size_t bytes, const char* instruction, Site site) {
+  Engine& e = engine;
+  const Allocation* allocation = e.memory.find(address, bytes);
+  if (allocation != nullptr) return allocation;
+  e.fail(kErrorIllegalAddress, e.who() + ": " + instruction + " at " + e.place(site) + ": " + std::to_string(bytes) +
+                                   " bytes at " + e.memory.describe(address));
 }
 
 void check_global_race(const void* address, std::size_t bytes, Access access, const char* instruction, Site site) {
@@ -221,11 +238,7 @@ void check_global_race(const void* address, std::size_t bytes, Access access, co
 void check_global_slowly(const void* address, std::size_t bytes, Access access, const char* instruction, Site site) {
   Engine& e = engine;
   const auto value = reinterpret_cast<std::uintptr_t>(address);
-  const Allocation* allocation = e.memory.find(address, bytes);
-  if (allocation == nullptr) {
-    e.fail(kErrorIllegalAddress, e.who() + ": " + instruction + " at " + e.place(site) + ": " + std::to_string(bytes) +
-                                     " bytes at " + e.memory.describe(address));
-  }
+  const Allocation* allocation = check_global_bounds(address, bytes, instruction, site);
   if (value % bytes != 0) {
     e.fail(kErrorMisalignedAddress, e.who() + ": " + instruction + " at " + e.place(site) + ": " +
                                         e.memory.describe(address) + " is not aligned to " + std::to_string(bytes) +
@@ -237,6 +250,7 @@ void check_global_slowly(const void* address, std::size_t bytes, Access access, 
   }
   range_cache.entries[value / 4096 % RangeCache::kEntries] = *allocation;
   const Thread& me = *e.current;
+  e.announced = {&me, value, bytes, access};
   if (e.settings.race && access != Access::copy) check_global_race(address, bytes, access, instruction, site);
   if (!e.settings.count) return;
   e.counters.access(me.warp->number, me.lane, me.warp->live, true, value, bytes, site, instruction);

@@ -68,6 +68,9 @@ inline std::byte* at_shared_address(std::uint32_t address) {
 void* shared_memory(std::size_t bytes, Site site);
 
 void check_shared_slowly(const void* address, std::size_t bytes, Access access, const char* instruction, Site site);
+void check_shared_bounds(const void* address, std::size_t bytes, const char* instruction, Site site);
+void check_shared_race(const void* address, std::size_t bytes, Access access, const char* instruction, Site site);
+const Allocation* check_global_bounds(const void* address, std::size_t bytes, const char* instruction, Site site);
 void check_global_race(const void* address, std::size_t bytes, Access access, const char* instruction, Site site);
 void check_global_slowly(const void* address, std::size_t bytes, Access access, const char* instruction, Site site);
 
@@ -116,6 +119,11 @@ T read_modify_write_global(T* address, const char* instruction, Site site, Modif
 void cp_async(std::uint32_t to, const void* from, bool valid, Site site);
 void cp_async_commit(Site site);
 void cp_async_wait(unsigned pending, Site site);
+
+/// A load or store in the code of a kernel, from objects that are compiled to tell (tests/emulator/race_hooks.cpp).
+/// Where it is one of the functions above that accesses memory, it has been checked already. `locate` gives the line of
+/// an address of code.
+void plain_access(const void* address, std::size_t bytes, bool write, const void* code, Site (*locate)(const void*));
 
 // ---- Approximate instructions
 

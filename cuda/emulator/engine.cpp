@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
@@ -237,9 +238,15 @@ void Engine::fiber_main() {
     } catch (const Failure& failure) {
       engine.failure_ = failure;
     }
-    // The launch ends here; nobody comes back to this thread.
-    if (engine.failure_) engine.go_to(engine.current->fiber, engine.hub_);
+    if (engine.failure_) engine.stop(engine.failure_);
   }
+}
+
+/// Nobody comes back to this thread.
+void Engine::stop(const Failure& failure) {
+  failure_ = failure;
+  go_to(current->fiber, hub_);
+  std::abort();
 }
 
 void Engine::end_thread() {

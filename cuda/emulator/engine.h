@@ -128,8 +128,9 @@ class Engine {
   // For a thread that runs.
   bool running() const { return current != nullptr; }
   [[noreturn]] void fail(int code, const std::string& report);
-  std::string place(Site site) const;  ///< "attention_simt.cu:12"
-  std::string who() const;             ///< "kernel k, block (0, 0, 0), thread 3 (warp 0, lane 3)"
+  [[noreturn]] void stop(const Failure& failure);  ///< ends the launch where nothing may be thrown
+  std::string place(Site site) const;              ///< "attention_simt.cu:12"
+  std::string who() const;                         ///< "kernel k, block (0, 0, 0), thread 3 (warp 0, lane 3)"
   void wait(const char* instruction, Site site);
   void spin(Site site);
   void yield(const char* instruction, Site site);  ///< to all threads that can run
@@ -155,6 +156,15 @@ class Engine {
   std::byte* shared = nullptr;
   std::size_t shared_bytes = 0;
   bool observed = false;  ///< race or count
+
+  /// What a thread is about to access through the machine's functions, while it is observed.
+  struct Announced {
+    const Thread* thread = nullptr;
+    std::uintptr_t begin = 0;
+    std::size_t bytes = 0;
+    Access access = Access::read;
+  };
+  Announced announced;
 
  private:
   static void fiber_main();

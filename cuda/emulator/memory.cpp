@@ -146,8 +146,12 @@ std::string DeviceMemory::damage() const {
 }
 
 std::string DeviceMemory::describe(const void* address) const {
-  if (!owns(address)) return "not device memory";
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  char text[120];
+  if (!owns(address)) {
+    std::snprintf(text, sizeof text, "0x%zx, which is not device memory", static_cast<std::size_t>(wanted));
+    return text;
+  }
   const Allocation* nearest = nullptr;
   std::uintptr_t distance = 0;
   for (const Allocation& a : allocations_) {
@@ -159,8 +163,10 @@ std::string DeviceMemory::describe(const void* address) const {
       distance = a.holds(wanted, 1) ? 0 : away;
     }
   }
-  if (nearest == nullptr) return "in no live allocation";
-  char text[120];
+  if (nearest == nullptr) {
+    std::snprintf(text, sizeof text, "0x%zx, which is in no live allocation", static_cast<std::size_t>(wanted));
+    return text;
+  }
   const auto number = static_cast<unsigned long long>(nearest->number);
   if (nearest->holds(wanted, 1)) {
     std::snprintf(text, sizeof text, "byte %zu of allocation %llu (%zu bytes)",

@@ -41,7 +41,8 @@ class DeviceMemory {
   /// The first allocation whose neighbourhood was written, described; empty if all are well. Needs open(true).
   std::string damage() const;
 
-  /// "byte 12 of allocation 3 (4096 bytes)", "4 bytes behind allocation 3 (4096 bytes)", "not device memory".
+  /// "byte 12 of allocation 3 (4096 bytes)", "4 bytes behind allocation 3 (4096 bytes)", "0x7f00, which is not
+  /// device memory".
   std::string describe(const void* address) const;
 
   const std::vector<Allocation>& allocations() const { return allocations_; }

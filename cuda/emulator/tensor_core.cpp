@@ -14,6 +14,9 @@ constexpr std::size_t kRows = 16;
 constexpr std::size_t kColumns = 8;
 constexpr std::size_t kDepth = 16;
 
+/// A row of sums, which is added to as a whole.
+using Row = double __attribute__((vector_size(kColumns * sizeof(double))));
+
 /// What a lane brings to a multiplication. A lane has two neighbours of a row, or of a column of b, in a register, and
 /// pairs (lane % 4); its row, or column of b, is lane / 4.
 struct Fragments {
@@ -22,22 +25,18 @@ struct Fragments {
   std::uint32_t b[2];
 };
 
-/// One branch-free expression each, so that loops over them are vectorised.
-float widened(HalfType type, std::uint16_t bits) {
-  if (type == HalfType::bf16) return std::bit_cast<float>(std::uint32_t{bits} << 16);
-  constexpr std::uint32_t kExponent = 0x7C00U << 13;
-  const std::uint32_t magnitude = (bits & 0x7FFFU) << 13;
-  const auto finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112F);  // exponent bias
-  const std::uint32_t wide = magnitude >= kExponent ? magnitude | 0x7F80'0000U : finite;
-  return std::bit_cast<float>(wide | (bits & 0x8000U) << 16);
-}
-
+/// Exact. No branches, and words of one size, so that the loop is vectorised.
 template <std::size_t kCount>
-void widen(HalfType type, const std::uint16_t (&from)[kCount], double (&to)[kCount]) {
+void widen(HalfType type, std::uint32_t (&words)[kCount]) {
   if (type == HalfType::bf16) {
-    for (std::size_t i = 0; i < kCount; ++i) to[i] = static_cast<double>(widened(HalfType::bf16, from[i]));
-  } else {
-    for (std::size_t i = 0; i < kCount; ++i) to[i] = static_cast<double>(widened(HalfType::f16, from[i]));
+    for (std::uint32_t& word : words) word <<= 16;
+    return;
+  }
+  for (std::uint32_t& word : words) {
+    const std::uint32_t magnitude = (word & 0x7FFFU) << 13;
+    const auto finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112F);  // exponent bias
+    const std::uint32_t not_finite = (word & 0x7C00U) == 0x7C00U ? 0x7F80'0000U : 0;
+    word = finite | not_finite | (word & 0x8000U) << 16;
   }
 }
 
@@ -45,41 +44,49 @@ void widen(HalfType type, const std::uint16_t (&from)[kCount], double (&to)[kCou
 float truncated(double x) {
   const auto nearest = static_cast<float>(x);
   const bool larger = std::abs(static_cast<double>(nearest)) > std::abs(x) && std::abs(x) < 0x1p128;
-  return larger ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - 1) : nearest;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - (larger ? 1U : 0U));
 }
 
 void multiply(HalfType type, void** lanes) {
-  std::uint16_t a_bits[kRows * kDepth];
-  std::uint16_t b_bits[kDepth * kColumns];
-  double sums[kRows][kColumns];
+  std::uint32_t a[kRows * kDepth];
+  std::uint32_t b[kDepth * kColumns];
+  Row sums[kRows];
   for (std::size_t lane = 0; lane < machine::kWarpSize; ++lane) {
     const Fragments& mine = *static_cast<const Fragments*>(lanes[lane]);
     const std::size_t row = lane / 4;
     const std::size_t pair = lane % 4 * 2;
     for (std::size_t i = 0; i < 4; ++i) {
-      std::uint16_t* const to = a_bits + (row + i % 2 * 8) * kDepth + pair + i / 2 * 8;
-      to[0] = static_cast<std::uint16_t>(mine.a[i]);
-      to[1] = static_cast<std::uint16_t>(mine.a[i] >> 16);
+      std::uint32_t* const to = a + (row + i % 2 * 8) * kDepth + pair + i / 2 * 8;
+      to[0] = mine.a[i] & 0xFFFFU;
+      to[1] = mine.a[i] >> 16;
       sums[row + i / 2 * 8][pair + i % 2] = static_cast<double>(mine.d[i]);
     }
     for (std::size_t i = 0; i < 2; ++i) {
-      std::uint16_t* const to = b_bits + (pair + i * 8) * kColumns + row;
-      to[0] = static_cast<std::uint16_t>(mine.b[i]);
-      to[kColumns] = static_cast<std::uint16_t>(mine.b[i] >> 16);
+      std::uint32_t* const to = b + (pair + i * 8) * kColumns + row;
+      to[0] = mine.b[i] & 0xFFFFU;
+      to[kColumns] = mine.b[i] >> 16;
     }
   }
-  double a[kRows * kDepth];
-  double b[kDepth * kColumns];
-  widen(type, a_bits, a);
-  widen(type, b_bits, b);
+  widen(type, a);
+  widen(type, b);
+  Row factors[kDepth];
+  for (std::size_t k = 0; k < kDepth; ++k) {
+    for (std::size_t n = 0; n < kColumns; ++n) {
+      factors[k][n] = static_cast<double>(std::bit_cast<float>(b[k * kColumns + n]));
+    }
+  }
+  float d[kRows * kColumns];
   for (std::size_t m = 0; m < kRows; ++m) {
     for (std::size_t k = 0; k < kDepth; ++k) {
-      for (std::size_t n = 0; n < kColumns; ++n) sums[m][n] += a[m * kDepth + k] * b[k * kColumns + n];
+      sums[m] += static_cast<double>(std::bit_cast<float>(a[m * kDepth + k])) * factors[k];
     }
+    for (std::size_t n = 0; n < kColumns; ++n) d[m * kColumns + n] = truncated(sums[m][n]);
   }
   for (std::size_t lane = 0; lane < machine::kWarpSize; ++lane) {
-    float* const d = static_cast<const Fragments*>(lanes[lane])->d;
-    for (std::size_t i = 0; i < 4; ++i) d[i] = truncated(sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2]);
+    const float* const row = d + lane / 4 * kColumns + lane % 4 * 2;
+    float* const to = static_cast<const Fragments*>(lanes[lane])->d;
+    std::memcpy(to, row, 2 * sizeof(float));
+    std::memcpy(to + 2, row + 8 * kColumns, 2 * sizeof(float));
   }
 }
 

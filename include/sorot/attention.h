@@ -31,6 +31,8 @@
 /// Query head h reads kv head h / (H / Hkv). Arithmetic is f32 (f64 for f64 tensors): q . k and s are f32 numbers, and
 /// what leaves their range is an infinity. Results are rounded once, to nearest even. Every element of out, lse and
 /// weights is written, and nothing else.
+///
+/// The cuda device serves D and Dv up to 256, and no f64: attention_plan answers kUnsupported beyond that.
 namespace sorot {
 inline namespace v0 {
 

@@ -36,7 +36,7 @@ TEST(DeviceMemory, AllocationsAreCountedAndReleasedOnce) {
   EXPECT_EQ(memory_use().allocations, before.allocations + 3);
   EXPECT_EQ(memory_use().bytes, before.bytes + 3000);
   EXPECT_TRUE(machine::release(memory[1]).ok());
-  EXPECT_THAT(machine::release(memory[1]).message(), HasSubstr("not the start of a live allocation"));
+  EXPECT_THAT(machine::release(memory[1]).message(), HasSubstr("expected the start of a live allocation"));
   EXPECT_THAT(machine::release(static_cast<char*>(memory[0]) + 256).message(), HasSubstr("byte 256 of allocation"));
   int host = 0;
   EXPECT_THAT(machine::release(&host).message(), HasSubstr("not device memory"));

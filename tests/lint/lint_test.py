@@ -115,7 +115,8 @@ def fired_by_tree(files):
 
 def operator_tree():
     paths = ["include/sorot/gate.h", "cpu/core/problem/gate.h", "cpu/ops/gate.cpp", "cpu/reference/gate.cpp",
-             "tests/ops/gate_shapes_test.cpp", "bench/cases/gate.json", "include/sorot/sorot.h"]
+             "tests/ops/gate_shapes_test.cpp", "bench/cases/gate.json", "bench/gate_bench.cpp",
+             "include/sorot/sorot.h"]
     files = {path: "" for path in paths}
     files["include/sorot/gate.h"] = "Status gate_plan(const Context& context);\n"
     files["include/sorot/sorot.h"] = '#include "sorot/gate.h"\n'

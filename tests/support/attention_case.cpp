@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "tests/support/random.h"
@@ -20,8 +21,8 @@ AttentionCase simple_sibling(const AttentionCase& c) {
   simple.heads = simple.kv_heads * random.between(1, 2);
   simple.queries = random.pick<std::int64_t>({1, 1, 2, 3, 5, 18, 34, 70});
   simple.keys = c.simple < 5 ? 1 : random.pick<std::int64_t>({2, 3, 4, 6, 10, 18, 40, 130});
-  simple.head_dim = random.pick<std::int64_t>({16, 32, 64});
-  simple.value_dim = random.chance(0.8) ? simple.head_dim : 128;
+  simple.head_dim = random.pick<std::int64_t>({16, 32, 64, 80, 128, 192, 256});
+  simple.value_dim = random.chance(0.6) ? simple.head_dim : random.pick<std::int64_t>({64, 128});
   simple.align = c.align == Align::offsets ? Align::bottom_right : c.align;
   simple.causal = c.causal;
   simple.window = c.window;
@@ -46,6 +47,43 @@ AttentionCase simple_sibling(const AttentionCase& c) {
     default: break;
   }
   return simple;
+}
+
+/// The type of tensor cores that stands in for a case's own.
+DType half_type(const AttentionCase& c) {
+  if (c.dtype == DType::f16 || c.dtype == DType::bf16) return c.dtype;
+  return c.seed % 2 == 0 ? DType::f16 : DType::bf16;
+}
+
+/// The simple sibling again, with other numbers, where kernels for tensor cores serve it.
+AttentionCase simple_aligned_sibling(const AttentionCase& c) {
+  AttentionCase other = c;
+  other.seed = c.seed ^ 0x5A5A'5A5A;
+  other.simple = c.aligned % 4 + 5;
+  other.dtype = half_type(c);
+  return simple_sibling(other);
+}
+
+/// What kernels for tensor cores serve: the case with f16 or bf16 rows of whole 16-byte vectors.
+AttentionCase aligned_sibling(const AttentionCase& c) {
+  AttentionCase aligned = c;
+  Random random({c.seed, 0xA119});
+  aligned.dtype = half_type(c);
+  if (aligned.bias.dtype != DType::f32) aligned.bias.dtype = aligned.dtype;
+  if (aligned.weights != DType::none && aligned.weights != DType::f32) aligned.weights = aligned.dtype;
+  for (Layout* layout : {&aligned.q, &aligned.k, &aligned.v, &aligned.out}) {
+    layout->twist = Twist::none;
+    if (layout->order == Order::transposed) layout->order = Order::heads_inner;
+  }
+  constexpr std::int64_t kDims[][2] = {{16, 16}, {64, 64}, {96, 96}, {128, 128}, {192, 192}, {256, 256}, {192, 128}};
+  const auto& dims = kDims[c.aligned % static_cast<std::int32_t>(std::size(kDims))];
+  constexpr std::int64_t kMostWork = 4'000'000;
+  const bool fits = c.batch * c.heads * c.queries * c.keys * (dims[0] + dims[1]) <= kMostWork;
+  aligned.head_dim = fits ? dims[0] : 64;
+  aligned.value_dim = fits ? dims[1] : 64;
+  if (random.chance(0.2)) aligned.value_dim -= 8;
+  if (random.chance(0.2) && aligned.head_dim > 8) aligned.head_dim -= 8;
+  return aligned;
 }
 
 AttentionCase emptied(AttentionCase c) {
@@ -79,9 +117,14 @@ bool Placement::operator==(const Placement& other) const {
 std::vector<Sibling> with_siblings(const AttentionCase& c) {
   std::vector<Sibling> all{{"", c}};
   if (c.simple >= 0) all.push_back({"simple sibling: ", simple_sibling(c)});
+  if (c.aligned >= 0) {
+    all.push_back({"aligned sibling: ", aligned_sibling(c)});
+    all.push_back({"simple aligned sibling: ", simple_aligned_sibling(c)});
+  }
   if (c.empty != EmptySize::none) all.push_back({"empty sibling: ", emptied(c)});
   for (Sibling& sibling : all) {
     sibling.description.simple = -1;
+    sibling.description.aligned = -1;
     sibling.description.empty = EmptySize::none;
     sibling.description.invalid = -1;
   }

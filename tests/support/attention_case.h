@@ -107,6 +107,7 @@ struct AttentionCase {
 
   // Siblings, run along with the case.
   std::int32_t simple = -1;           ///< the fast kernels' subset in this variant (0..14); -1: none
+  std::int32_t aligned = -1;          ///< all features, over rows that tensor cores like, in this variant (0..6)
   EmptySize empty = EmptySize::none;  ///< with this size 0
   std::int32_t invalid = -1;          ///< with this mistake in its args (see invalid_args.h); -1: none
 };
@@ -117,7 +118,7 @@ struct Sibling {
   AttentionCase description;
 };
 
-/// The case as it stands, then its simple and its empty sibling.
+/// The case as it stands, then its siblings: simple, aligned, both, empty.
 std::vector<Sibling> with_siblings(const AttentionCase& c);
 
 /// One JSON object; what has its default value is left out.

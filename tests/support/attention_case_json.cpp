@@ -145,6 +145,7 @@ void fields(Visitor& visit, AttentionCase& c) {
   visit("weights", c.weights);
   visit("weights_layout", c.weights_layout);
   visit("simple", c.simple);
+  visit("aligned", c.aligned);
   visit("empty", c.empty);
   visit("invalid", c.invalid);
 }
@@ -249,7 +250,7 @@ class Reader {
   void operator()(const char* name, std::vector<T>& values) {
     const Json* json = find(name);
     if (json == nullptr) return;
-    if (!json->is_array()) throw std::runtime_error(fmt::format("{} is not a list", path(name)));
+    if (!json->is_array()) throw std::runtime_error(fmt::format("{} is {}, expected a list", path(name), json->dump()));
     values.clear();
     for (const Json& element : *json)
       read(element, fmt::format("{}[{}]", path(name), values.size()), values.emplace_back());
@@ -289,55 +290,80 @@ class Reader {
   std::set<std::string> known_;
 };
 
-/// Sizes a case file may not ask for: the materialised tensors would not fit the machine, or make no sense.
-void check_sizes(const AttentionCase& c, const std::string& where) {
-  for (const std::int64_t size : {c.batch, c.heads, c.kv_heads, c.queries, c.keys, c.head_dim, c.value_dim}) {
-    if (size < 0 || size > 1 << 20) throw std::runtime_error(fmt::format("{}: size {} is not in 0..2^20", where, size));
-  }
-  const double pairs = static_cast<double>(c.batch * c.heads) * static_cast<double>(c.queries * c.keys);
-  if (pairs > 1e9)
-    throw std::runtime_error(fmt::format("{}: {:.3g} query-key pairs, expected at most 1e9", where, pairs));
-  const std::int64_t rows = std::max(c.heads * c.queries, c.kv_heads * c.keys);
-  const double elements =
-      static_cast<double>(c.batch) * static_cast<double>(rows) * static_cast<double>(std::max(c.head_dim, c.value_dim));
-  if (elements > 1e8) {
-    throw std::runtime_error(fmt::format("{}: {:.3g} elements in a tensor, expected at most 1e8", where, elements));
-  }
-  for (const DType dtype : {c.dtype, c.bias.dtype}) {
-    if (dtype == DType::none) throw std::runtime_error(where + ": dtype is none, expected f64, f32, f16 or bf16");
-  }
-  if (c.head_dim < 1 || c.value_dim < 1 || (c.heads > 0 && (c.kv_heads < 1 || c.heads % c.kv_heads != 0))) {
-    throw std::runtime_error(fmt::format("{}: D {}, Dv {}, H {}, Hkv {}: expected D, Dv >= 1 and H a multiple of Hkv",
-                                         where, c.head_dim, c.value_dim, c.heads, c.kv_heads));
-  }
-  for (const Broadcast& broadcast : {c.mask.broadcast, c.bias.broadcast}) {
-    if (broadcast.rank < 1 || broadcast.rank > 4) {
-      throw std::runtime_error(fmt::format("{}: broadcast rank {}, expected 1..4", where, broadcast.rank));
+/// What a case file may not ask for: the materialised tensors would not fit the machine, or make no sense.
+class Rules {
+ public:
+  explicit Rules(std::string where) : where_(std::move(where)) {}
+
+  void check(const AttentionCase& c) const {
+    check_sizes(c);
+    for (const auto& [field, dtype] : {std::pair("dtype", c.dtype), std::pair("bias.dtype", c.bias.dtype)}) {
+      if (dtype == DType::none) wrong("{} is none, expected f64, f32, f16 or bf16", field);
+    }
+    for (const auto& [field, broadcast] :
+         {std::pair("mask.broadcast", c.mask.broadcast), std::pair("bias.broadcast", c.bias.broadcast)}) {
+      if (broadcast.rank < 1 || broadcast.rank > 4) wrong("{}.rank is {}, expected 1..4", field, broadcast.rank);
+    }
+    check_layouts(c);
+    if (const auto count = invalid_args().size(); c.invalid >= static_cast<std::int32_t>(count)) {
+      wrong("invalid is {}, expected below {}", c.invalid, count);
+    }
+    check_vector("kv_lengths", c.kv_lengths, "B", c.batch);
+    check_vector("offsets", c.offsets, "B", c.batch);
+    check_vector("alibi_slopes", c.alibi_slopes, "H", c.heads);
+    check_vector("sinks", c.sinks, "H", c.heads);
+    const bool offsets = !c.offsets.values.empty();
+    if ((c.align == Align::offsets) != offsets && c.batch > 0) {
+      wrong("{}", offsets ? "offsets need align \"offsets\"" : "align is \"offsets\", but there are no offsets");
     }
   }
-  for (const Layout& layout : {c.out, c.lse_layout, c.weights_layout}) {
-    if (layout.twist == Twist::zero) throw std::runtime_error(where + ": an output cannot have a zero stride");
+
+ private:
+  template <class... Values>
+  [[noreturn]] void wrong(fmt::format_string<Values...> format, Values&&... values) const {
+    throw std::runtime_error(fmt::format("{}: {}", where_, fmt::format(format, std::forward<Values>(values)...)));
   }
-  for (const Layout& layout : {c.q, c.k, c.v, c.mask.layout, c.bias.layout}) {
-    if (layout.zero_dim < 0) throw std::runtime_error(fmt::format("{}: zero_dim {}", where, layout.zero_dim));
+
+  void check_sizes(const AttentionCase& c) const {
+    constexpr std::int64_t kMost = 1 << 20;
+    const std::pair<const char*, std::int64_t> sizes[] = {{"B", c.batch},     {"H", c.heads},  {"Hkv", c.kv_heads},
+                                                          {"Sq", c.queries},  {"Skv", c.keys}, {"D", c.head_dim},
+                                                          {"Dv", c.value_dim}};
+    for (const auto& [field, size] : sizes) {
+      const std::int64_t least = field[0] == 'D' ? 1 : 0;
+      if (size < least || size > kMost) wrong("{} is {}, expected {}..{}", field, size, least, kMost);
+    }
+    if (c.heads > 0 && (c.kv_heads < 1 || c.heads % c.kv_heads != 0)) {
+      wrong("H is {}, expected a multiple of Hkv, which is {}", c.heads, c.kv_heads);
+    }
+    const double pairs = static_cast<double>(c.batch * c.heads) * static_cast<double>(c.queries * c.keys);
+    if (pairs > 1e9) wrong("B * H * Sq * Skv is {:.3g}, expected at most 1e9", pairs);
+    const std::int64_t rows = std::max(c.heads * c.queries, c.kv_heads * c.keys);
+    const double elements = static_cast<double>(c.batch) * static_cast<double>(rows) *
+                            static_cast<double>(std::max(c.head_dim, c.value_dim));
+    if (elements > 1e8) wrong("{:.3g} elements in a tensor, expected at most 1e8", elements);
   }
-  if (c.invalid >= static_cast<std::int32_t>(invalid_args().size())) {
-    throw std::runtime_error(
-        fmt::format("{}: invalid is {}, expected below {}", where, c.invalid, invalid_args().size()));
+
+  void check_layouts(const AttentionCase& c) const {
+    for (const auto& [field, layout] : {std::pair("out", c.out), std::pair("lse_layout", c.lse_layout),
+                                        std::pair("weights_layout", c.weights_layout)}) {
+      if (layout.twist == Twist::zero) wrong("{}.twist is zero, but an output cannot have a zero stride", field);
+    }
+    for (const auto& [field, layout] :
+         {std::pair("q", c.q), std::pair("k", c.k), std::pair("v", c.v), std::pair("mask.layout", c.mask.layout),
+          std::pair("bias.layout", c.bias.layout)}) {
+      if (layout.zero_dim < 0) wrong("{}.zero_dim is {}, expected 0 or more", field, layout.zero_dim);
+    }
   }
-  const auto fits = [](const VectorCase& vector, std::int64_t size) {
-    return vector.values.empty() || static_cast<std::int64_t>(vector.values.size()) == size;
-  };
-  if (!fits(c.kv_lengths, c.batch) || !fits(c.offsets, c.batch)) {
-    throw std::runtime_error(fmt::format("{}: expected {} kv_lengths and offsets, one a sequence", where, c.batch));
+
+  void check_vector(const char* field, const VectorCase& vector, const char* size_name, std::int64_t size) const {
+    const std::size_t count = vector.values.size();
+    if (count == 0 || static_cast<std::int64_t>(count) == size) return;
+    wrong("{} has {} values, expected {}, as {} says", field, count, size, size_name);
   }
-  if (!fits(c.alibi_slopes, c.heads) || !fits(c.sinks, c.heads)) {
-    throw std::runtime_error(fmt::format("{}: expected {} alibi_slopes and sinks, one a head", where, c.heads));
-  }
-  if ((c.align == Align::offsets) != !c.offsets.values.empty() && c.batch > 0) {
-    throw std::runtime_error(fmt::format("{}: offsets belong to align \"offsets\", and only there", where));
-  }
-}
+
+  std::string where_;
+};
 
 }  // namespace
 
@@ -348,15 +374,17 @@ std::vector<AttentionCase> cases_from_json(const std::string& text) {
   try {
     json = Json::parse(text);
   } catch (const Json::exception& error) {
-    throw std::runtime_error(error.what());
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ...", of which people need the rest.
+    const std::string_view what = error.what();
+    throw std::runtime_error(fmt::format("no JSON: {}", what.substr(std::min(what.find("] ") + 2, what.size()))));
   }
-  if (!json.is_array()) throw std::runtime_error("expected a list of cases");
+  if (!json.is_array()) throw std::runtime_error("expected a list of cases: [{...}, ...]");
   std::vector<AttentionCase> cases;
   for (const Json& element : json) {
     const std::string where = fmt::format("case {}", cases.size());
     AttentionCase c;
     Reader::read(element, where, c);
-    check_sizes(c, where);
+    Rules(where).check(c);
     cases.push_back(std::move(c));
   }
   return cases;

@@ -440,6 +440,7 @@ void Generator::fill_vectors() {
 
 void Generator::choose_siblings() {
   c_.simple = static_cast<std::int32_t>(n_ % 15);
+  c_.aligned = static_cast<std::int32_t>(n_ % 7);
   constexpr EmptySize kEmpty[] = {EmptySize::batch, EmptySize::heads, EmptySize::all_heads, EmptySize::queries,
                                   EmptySize::keys};
   c_.empty = kEmpty[n_ % std::size(kEmpty)];

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cuda/emulator/control.h"
 #include "sorot/version.h"
 
 namespace sorot::support {
@@ -74,6 +75,14 @@ std::string cuda_model() {
     return properties.name;
   }
   return "";
+}
+
+std::string whole_message(const Status& status) {
+  if constexpr (kEmulated) {
+    const std::string report = emulator::last_report();
+    if (!status.ok() && report.starts_with(status.message())) return report;
+  }
+  return status.message();
 }
 
 DeviceMemory::DeviceMemory(const Device& device, std::size_t size) : device_(&device), size_(size) {

@@ -54,6 +54,9 @@ std::vector<std::string> device_names();
 /// What people call the CUDA device: "NVIDIA H200".
 std::string cuda_model();
 
+/// A Status's message; of what went wrong in the emulator the whole report, which may be longer than a Status holds.
+std::string whole_message(const Status& status);
+
 /// Bytes in a device's memory, at a 256-byte boundary; null if there are none. On the host between guards; in the
 /// emulator whoever leaves them is reported at once. Throws DeviceError for whatever fails.
 class DeviceMemory {

@@ -151,7 +151,12 @@ Status run_plan(const Device& device, const AttentionPlan& plan, const Attention
   }
   for (std::size_t s = 0; s < list.size(); ++s) {
     if (results[s] == results[0]) continue;
-    return {StatusCode::kInternal, ("an output has other bits in " + list[s].name).c_str()};
+    const std::string races = report_of_races(device, list[s].settings, [&] {
+      there.copy_in();
+      return attention(device.context(), plan, there.args(), workspace.workspace());
+    });
+    const std::string what = "an output has other bits in " + list[s].name;
+    return {StatusCode::kInternal, (races.empty() ? what : what + ": " + races).c_str()};
   }
   const std::string changed = there.copy_back();
   if (!changed.empty()) return {StatusCode::kInternal, changed.c_str()};

@@ -33,4 +33,17 @@ std::vector<Schedule> schedules(const Device& device, const AttentionArgs& args)
   return list;
 }
 
+std::string report_of_races([[maybe_unused]] const Device& device, [[maybe_unused]] const emulator::Settings& settings,
+                            [[maybe_unused]] const std::function<Status()>& call) {
+  if constexpr (kEmulated) {
+    if (device.on_host()) return "";
+    emulator::Settings watching = settings;
+    watching.race = true;
+    const emulator::Scoped scoped(watching);
+    const Status status = call();
+    if (status.code() == StatusCode::kDeviceError) return whole_message(status);
+  }
+  return "";
+}
+
 }  // namespace sorot::support

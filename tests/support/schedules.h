@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,9 +17,15 @@ struct Schedule {
   emulator::Settings settings;
 };
 
-/// The emulator as it is set, then two random orders, forward and reverse, all on the device profile that is set; in
-/// reverse the call is also watched for races, unless it is large. Elsewhere a single schedule, which is none.
+/// The emulator as it is set, then two random orders, forward and reverse, all on the device profile that is set, and
+/// asynchronous copies landing late, at once or either as goes with the order; in reverse the call is also watched for
+/// races, unless it is large. Elsewhere a single schedule, which is none.
 std::vector<Schedule> schedules(const Device& device, const AttentionArgs& args);
+
+/// What the emulator, set like this, reports of a call that it watches for races, whatever the size of the call. Empty
+/// if it finds nothing wrong, and on other devices.
+std::string report_of_races(const Device& device, const emulator::Settings& settings,
+                            const std::function<Status()>& call);
 
 /// Calls under a schedule.
 template <class Call>

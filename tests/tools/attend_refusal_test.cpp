@@ -36,9 +36,16 @@ TEST_F(AttendRefusal, FilesThatAreNone) {
 
 TEST_F(AttendRefusal, MalformedFilesForEveryOption) {
   write("bad.npy", npy_bytes(kTwoFloats, 7));
-  for (const char* option : {"--mask", "--bias", "--alibi", "--sinks", "--kv-lengths", "--align-offsets"}) {
-    refuse(attend({option, "bad.npy"}), std::string(option) + " bad.npy is truncated: it has 7 bytes of elements");
+  write("bad_i4.npy", npy_bytes(replaced(kTwoFloats, "<f4", "<i4"), 7));
+  write("bad_b1.npy", npy_bytes(replaced(kTwoFloats, "<f4", "|b1"), 1));
+  const std::string truncated = " is truncated: it has 7 bytes of elements";
+  for (const char* option : {"--bias", "--alibi", "--sinks"}) {
+    refuse(attend({option, "bad.npy"}), std::string(option) + " bad.npy" + truncated);
   }
+  for (const char* option : {"--kv-lengths", "--align-offsets"}) {
+    refuse(attend({option, "bad_i4.npy"}), std::string(option) + " bad_i4.npy" + truncated);
+  }
+  refuse(attend({"--mask", "bad_b1.npy"}), "--mask bad_b1.npy is truncated: it has 1 bytes of elements");
   refuse(attend({}, "bad.npy"), "--q bad.npy is truncated");
   refuse(attend({}, "x.npy", "bad.npy"), "--k bad.npy is truncated");
   refuse(attend({}, "x.npy", "x.npy", "bad.npy"), "--v bad.npy is truncated");
@@ -49,17 +56,19 @@ TEST_F(AttendRefusal, DTypesPerOption) {
   fill_npy("f4.npy", DType::f32, {2});
   fill_npy("b1.npy", DType::boolean, {2});
   fill_npy("q_i8.npy", DType::i64, {2, 4, 3, 2});
-  refuse(attend({}, "q_i8.npy"), "--q q_i8.npy has dtype <i8, expected <f2, <f4 or <f8");
-  refuse(attend({"--mask", "f4.npy"}), "--mask f4.npy has dtype <f4, expected |b1");
+  refuse(attend({}, "q_i8.npy"), "--q q_i8.npy has dtype '<i8', expected <f2, <f4 or <f8");
+  refuse(attend({"--mask", "f4.npy"}), "--mask f4.npy has dtype '<f4', expected |b1");
   for (const char* option : {"--bias", "--alibi", "--sinks"}) {
-    refuse(attend({option, "b1.npy"}), std::string(option) + " b1.npy has dtype |b1, expected <f2, <f4 or <f8");
-    refuse(attend({option, "i4.npy"}), "has dtype <i4");
+    refuse(attend({option, "b1.npy"}), std::string(option) + " b1.npy has dtype '|b1', expected <f2, <f4 or <f8");
+    refuse(attend({option, "i4.npy"}), "has dtype '<i4'");
   }
   for (const char* option : {"--kv-lengths", "--align-offsets"}) {
-    refuse(attend({option, "f4.npy"}), std::string(option) + " f4.npy has dtype <f4, expected <i4 or <i8");
+    refuse(attend({option, "f4.npy"}), std::string(option) + " f4.npy has dtype '<f4', expected <i4 or <i8");
   }
   write("u1.npy", npy_bytes(replaced(kTwoFloats, "<f4", "|u1"), 2));
-  refuse(attend({"--mask", "u1.npy"}), "--mask u1.npy has dtype '|u1', expected one of");
+  refuse(attend({"--mask", "u1.npy"}), "--mask u1.npy has dtype '|u1', expected |b1\n");
+  refuse(attend({}, "u1.npy"), "--q u1.npy has dtype '|u1', expected <f2, <f4 or <f8\n");
+  refuse(attend({"--kv-lengths", "u1.npy"}), "--kv-lengths u1.npy has dtype '|u1', expected <i4 or <i8\n");
 }
 
 TEST_F(AttendRefusal, Ranks) {
@@ -69,7 +78,7 @@ TEST_F(AttendRefusal, Ranks) {
   refuse(attend({}, "x.npy", "x.npy", "rank3.npy"), "--v rank3.npy has shape (4, 3, 2), expected 4 dimensions");
   refuse(attend({}, "rank1.npy", "rank1.npy", "rank1.npy"), "--q rank1.npy has shape (3,), expected [S,D], [H,S,D]");
   write("rank5.npy", npy_bytes(replaced(kTwoFloats, "2,", "1, 1, 1, 1, 2"), 8));
-  refuse(attend({"--mask", "rank5.npy"}), "--mask rank5.npy has a shape of more than 4 dimensions");
+  refuse(attend({"--bias", "rank5.npy"}), "--bias rank5.npy has a shape of more than 4 dimensions");
 }
 
 TEST_F(AttendRefusal, Shapes) {

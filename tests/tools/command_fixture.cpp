@@ -48,6 +48,13 @@ void CommandTest::TearDown() { std::filesystem::remove_all(folder_); }
 
 CommandResult CommandTest::run(const std::vector<std::string>& arguments, const char* stdout_path) const {
   const int out = stdout_path == nullptr ? memfd_create("out", 0) : open(stdout_path, O_WRONLY);
+  CommandResult result = run_into(arguments, out);
+  if (stdout_path == nullptr) result.out = read_all("/proc/self/fd/" + std::to_string(out));
+  close(out);
+  return result;
+}
+
+CommandResult CommandTest::run_into(const std::vector<std::string>& arguments, int out) const {
   const int err = memfd_create("err", 0);
   std::vector<char*> argv = {const_cast<char*>(SOROT_COMMAND)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -66,9 +73,7 @@ CommandResult CommandTest::run(const std::vector<std::string>& arguments, const 
   waitpid(child, &status, 0);
   CommandResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  if (stdout_path == nullptr) result.out = read_all("/proc/self/fd/" + std::to_string(out));
   result.err = read_all("/proc/self/fd/" + std::to_string(err));
-  close(out);
   close(err);
   return result;
 }

@@ -25,8 +25,11 @@ class CommandTest : public ::testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  /// Runs it in the folder. `out` and `err` are captured, or go to those paths if they are not empty.
+  /// Runs it in the folder. `err` is captured, and so is `out` unless it goes to that path.
   CommandResult run(const std::vector<std::string>& arguments, const char* stdout_path = nullptr) const;
+
+  /// Runs it with that descriptor as its standard output.
+  CommandResult run_into(const std::vector<std::string>& arguments, int out) const;
 
   /// Runs it and expects success: one line on standard error.
   CommandResult succeed(const std::vector<std::string>& arguments) const;

@@ -1,5 +1,8 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "sorot/sorot.h"
@@ -33,9 +36,10 @@ TEST_F(Command, HelpAndVersion) {
 TEST_F(Command, HelpNamesEveryOption) {
   const std::string help = run({"attend", "--help"}).out;
   for (const char* option :
-       {"--q",      "--k",      "--v",       "--mask",          "--bias",    "--alibi",   "--sinks",    "--kv-lengths",
-        "--causal", "--window", "--align",   "--align-offsets", "--scale",   "--softcap", "--dtype",    "--device",
-        "--kernel", "--out",    "--weights", "--lse",           "--explain", "--json",    "--schedule", "--profile"}) {
+       {"--q",          "--k",        "--v",       "--mask",  "--bias",          "--alibi", "--sinks",
+        "--kv-lengths", "--causal",   "--window",  "--align", "--align-offsets", "--scale", "--softcap",
+        "--dtype",      "--device",   "--kernel",  "--out",   "--weights",       "--lse",   "--explain",
+        "--json",       "--schedule", "--profile", "--seed",  "--race"}) {
     EXPECT_NE(help.find(std::string("  ") + option + " "), std::string::npos) << option;
   }
 }
@@ -151,6 +155,24 @@ TEST_F(Command, StandardOutputThatFailsIsAnError) {
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_EQ(result.err, "sorot: standard output cannot be written: No space left on device\n");
     EXPECT_EQ(files(), std::vector<std::string>{"x.npy"});
+  }
+}
+
+TEST_F(Command, AReaderThatHasGoneEndsItInSilence) {
+  write("old.npy", "old");
+  for (const std::vector<std::string>& arguments : {attend({"--json", "--out", "old.npy"}),
+                                                    {"info"},
+                                                    {"--help"},
+                                                    {"check", "--fuzz", "1", "--device", "reference"}}) {
+    int ends[2] = {};
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    close(ends[0]);
+    const CommandResult result = run_into(arguments, ends[1]);
+    close(ends[1]);
+    EXPECT_EQ(result.exit_code, 128 + SIGPIPE);
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(files(), (std::vector<std::string>{"old.npy", "x.npy"}));
+    EXPECT_EQ(std::filesystem::file_size(path("old.npy")), 3U);
   }
 }
 

@@ -45,12 +45,16 @@ TEST_F(DeviceCommand, ChoicesOfAnEmulatorNeedOne) {
     for (const char* device : {"reference", "auto"}) {
       refuse(attend({"--device", device, "--profile", "86"}), "--profile is for --device cuda, not for reference");
       refuse({"check", "--device", device, "--schedule", "random"}, "--schedule is for --device cuda");
+      refuse(attend({"--device", device, "--race"}), "--race is for --device cuda, not for reference");
+      refuse(attend({"--device", device, "--seed", "1"}), "--seed is for --device cuda, not for reference");
     }
     return;
   }
   const char* why = "needs a build whose CUDA device is emulated";
   refuse(attend({"--profile", "86"}), std::string("--profile ") + why);
   refuse(attend({"--schedule", "forward"}), std::string("--schedule ") + why);
+  refuse(attend({"--race"}), std::string("--race ") + why);
+  refuse(attend({"--seed", "0"}), std::string("--seed ") + why);
   refuse({"check", "--profile=75"}, std::string("--profile ") + why);
   refuse({"check", "--schedule", "sideways"}, std::string("--schedule ") + why);
 }
@@ -129,6 +133,8 @@ TEST_F(EmulatedCommand, BadChoicesAreNamed) {
   refuse(attend({"--device", "cuda", "--profile", "sm_80"}), "--profile is 'sm_80', " + profiles);
   refuse(attend({"--device", "cuda", "--schedule", "sideways"}),
          "--schedule is 'sideways', expected forward, reverse or random");
+  refuse(attend({"--device", "cuda", "--seed", "-1"}), "--seed is -1, expected 0 or more");
+  refuse(attend({"--device", "cuda", "--seed", "one"}), "--seed is 'one', expected a whole number");
   refuse({"check", "--device", "cuda", "--profile", "0x50"}, "--profile is '0x50', " + profiles);
   refuse({"check", "--device", "cuda", "--schedule", "FORWARD"}, "--schedule is 'FORWARD', expected");
 }
@@ -139,6 +145,8 @@ TEST_F(EmulatedCommand, EveryChoiceGivesTheSameBits) {
     succeed(attend({"--device", "cuda", "--schedule", schedule, "--out", "o.npy"}));
     EXPECT_EQ(read("o.npy").values, read("first.npy").values) << schedule;
   }
+  succeed(attend({"--device", "cuda", "--schedule", "random", "--seed", "7", "--race", "--out", "o.npy"}));
+  EXPECT_EQ(read("o.npy").values, read("first.npy").values);
   for (const char* profile : {"75", "80", "86", "90", "100", "120"}) {
     succeed(attend({"--device", "cuda", "--profile", profile, "--out", "o.npy"}));
     EXPECT_EQ(read("o.npy").shape, read("first.npy").shape) << profile;

@@ -133,7 +133,7 @@ TEST(NpyRefusal, DTypesByName) {
   for (const char* dtype : {">f4", ">i8", "|u1", "|i1", "<u4", "<i2", "<f16", "<c8", "|O", "<U3", "|S1", "<M8[ns]",
                             "f4", "=f4", "<b1", "float32", ""}) {
     expect_refusal(npy_bytes(replaced(kTwoFloats, "<f4", dtype), 8),
-                   fmt::format("has dtype '{}', expected one of <f2 <f4 <f8 <i4 <i8 |b1", dtype));
+                   fmt::format("has dtype '{}', expected <f2, <f4, <f8, <i4, <i8 or |b1", dtype));
   }
   expect_refusal(npy_bytes(replaced(kTwoFloats, "'<f4'", "[('a', '<f4')]"), 8), "structured dtype [('a', '<f4')]");
 }

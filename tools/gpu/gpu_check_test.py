@@ -18,9 +18,9 @@ GTEST = {"testsuites": [{"testsuite": [{"name": "Adds", "classname": "Isa", "res
 FAILED = {"testsuites": [{"testsuite": [{"name": "Runs", "classname": "Ops", "failures": [{"failure": "no"}]}]}]}
 BENCHMARK = {"benchmarks": [
     {"name": "attention/decode/bf16/cuda/manual_time", "run_type": "iteration", "real_time": 20.0, "time_unit": "us",
-     "GFLOP/s": 400.0, "GB/s": 2000.0, "label": "attention_sm80 f64x64"},
+     "FLOP": 400e9, "bytes": 2000e9, "label": "attention_sm80 f64x64"},
     {"name": "attention/prefill/f32/cuda/manual_time", "run_type": "iteration", "real_time": 1.5, "time_unit": "ms",
-     "GFLOP/s": 3e4, "GB/s": 1.0, "label": "attention_simt"},
+     "FLOP": 3e13, "bytes": 1e9, "label": "attention_simt"},
     {"name": "attention/huge/bf16/cuda/manual_time", "run_type": "iteration", "error_occurred": True,
      "error_message": "not today", "real_time": 0, "time_unit": "us"},
     {"name": "attention_overhead/call/cuda/real_time", "run_type": "iteration", "real_time": 900.0, "time_unit": "ns"}]}

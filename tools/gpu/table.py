@@ -48,7 +48,7 @@ def share_of_peak(run: dict[str, Any], dtype: str, peaks: dict[str, float]) -> s
     memory = peaks.get("copy", 0)  # GB/s
     if not arithmetic or not memory:
         return "-"
-    return f"{max(run.get('GFLOP/s', 0) / 1e3 / arithmetic, run.get('GB/s', 0) / memory):.0%}"
+    return f"{max(run.get('FLOP', 0) / 1e12 / arithmetic, run.get('bytes', 0) / 1e9 / memory):.0%}"
 
 
 def time_lines(benchmark: dict[str, Any], peers: dict[str, Any]) -> list[str]:

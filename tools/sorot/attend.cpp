@@ -127,7 +127,9 @@ void call(const support::Device& device, const AttendInputs& inputs, Run& run) {
   device.wait();
 
   const auto start = std::chrono::steady_clock::now();
-  inputs.require(attention(device.context(), run.plan, args.args(), workspace));
+  const Status status = attention(device.context(), run.plan, args.args(), workspace);
+  if (status.code() == StatusCode::kDeviceError) throw support::DeviceError(support::whole_message(status));
+  inputs.require(status);
   device.wait();
   run.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (const std::string changed = args.copy_back(); !changed.empty()) throw support::DeviceError(changed);
@@ -193,7 +195,7 @@ ExitCode run_attend(const Arguments& arguments) {
   if (!parse(app, arguments)) return ExitCode::kSuccess;
 
   const std::string name = choose_device(options.device);
-  Emulation(options.emulation, name).apply(0);
+  Emulation(options.emulation, name).apply();
   const support::Device device = open_device(name);
   Outputs files;
   if (!options.out.empty()) files.claim("--out", options.out);

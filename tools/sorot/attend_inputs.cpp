@@ -120,17 +120,16 @@ void AttendInputs::read_scalars(const AttendOptions& options) {
   if (!options.softcap.empty()) args_.softcap = parse_double("--softcap", options.softcap);
 }
 
-NpyArray AttendInputs::read(const char* field, const char* option, const std::string& path) {
+NpyArray AttendInputs::read(const char* field, const char* option, const std::string& path,
+                            std::span<const DType> accepted) {
   sources_.push_back({field, fmt::format("{} {}", option, path)});
-  return read_npy(sources_.back().name, path);
+  return read_npy(sources_.back().name, path, accepted);
 }
 
 ConstTensorView AttendInputs::read_floats(const char* field, const char* option, const std::string& path, DType dtype) {
-  NpyArray array = read(field, option, path);
+  static constexpr DType kFloats[] = {DType::f16, DType::f32, DType::f64};
+  NpyArray array = read(field, option, path, kFloats);
   const DType type = array.header.dtype;
-  if (type != DType::f16 && type != DType::f32 && type != DType::f64) {
-    refuse("{} has dtype {}, expected <f2, <f4 or <f8", sources_.back().name, npy_name(type));
-  }
   memory_.push_back(type == dtype ? std::move(array.data) : convert(array.data, type, dtype));
   return npy_view(array.header, memory_.back().data(), dtype);
 }
@@ -151,10 +150,8 @@ ConstTensorView AttendInputs::read_head(const char* field, const char* option, c
 }
 
 ConstTensorView AttendInputs::read_mask(const std::string& path) {
-  NpyArray array = read("mask", "--mask", path);
-  if (array.header.dtype != DType::boolean) {
-    refuse("{} has dtype {}, expected |b1", sources_.back().name, npy_name(array.header.dtype));
-  }
+  static constexpr DType kBooleans[] = {DType::boolean};
+  NpyArray array = read("mask", "--mask", path, kBooleans);
   memory_.push_back(std::move(array.data));
   return npy_view(array.header, memory_.back().data(), DType::boolean);
 }
@@ -170,11 +167,9 @@ ConstTensorView AttendInputs::read_integers(const char* field, const char* optio
     header.shape[0] = static_cast<std::int64_t>(values.size());
     sources_.push_back({field, fmt::format("{} {}", option, text)});
   } else {
-    const NpyArray array = read(field, option, text);
+    static constexpr DType kIntegers[] = {DType::i32, DType::i64};
+    const NpyArray array = read(field, option, text, kIntegers);
     header = array.header;
-    if (header.dtype != DType::i32 && header.dtype != DType::i64) {
-      refuse("{} has dtype {}, expected <i4 or <i8", sources_.back().name, npy_name(header.dtype));
-    }
     values = widen(array);
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ class AttendInputs {
 
  private:
   void read_scalars(const AttendOptions& options);
-  NpyArray read(const char* field, const char* option, const std::string& path);
+  NpyArray read(const char* field, const char* option, const std::string& path, std::span<const DType> accepted);
   ConstTensorView read_floats(const char* field, const char* option, const std::string& path, DType dtype);
   ConstTensorView read_head(const char* field, const char* option, const std::string& path);
   ConstTensorView read_mask(const std::string& path);

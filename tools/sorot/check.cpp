@@ -71,14 +71,31 @@ struct Source {
 CheckOptions parse_options(const Arguments& arguments, bool& help) {
   CheckOptions options;
   CLI::App app("Checks a device against the double-precision oracle.", "sorot check");
-  app.add_option("--op", options.op, "Operator (default attention)");
-  app.add_option("--device", options.device, "auto, reference or cuda (default auto)");
-  app.add_option("--kernel", options.kernel, "Only this kernel");
-  app.add_option("--cases", options.cases, "JSON file: a list of cases as --only prints them");
-  app.add_option("--fuzz", options.fuzz, "Random cases (default 300 without --cases)");
-  app.add_option("--seed", options.seed, "Seed of the random cases (default 0)");
-  app.add_option("--only", options.only, "Only the case with this index");
-  declare_emulation(app, options.emulation);
+  const auto value = [&](const char* name, std::string& target, const char* type, const std::string& text) {
+    return app.add_option(name, target, text)->type_name(type);
+  };
+  const char* cases = "Cases";
+  value("--op", options.op, "NAME", "operator (default attention)")->group(cases);
+  value("--fuzz", options.fuzz, "N", fmt::format("random cases 0..N-1 (default {}; 0 with --cases)", kDefaultFuzz))
+      ->group(cases);
+  value("--seed", options.seed, "N", "seed of the random cases (default 0)")->group(cases);
+  value("--cases", options.cases, "FILE", "JSON: a list of cases as --only prints them, run before the random ones")
+      ->group(cases);
+  value("--only", options.only, "INDEX", "print this case and run no other: of --cases, else any of the seed's")
+      ->group(cases);
+  value("--device", options.device, "NAME", "auto, reference or cuda (default auto: a GPU if there is one)")
+      ->group("Device");
+  value("--kernel", options.kernel, "NAME", "only this kernel (default all that can serve a case)")->group("Device");
+  declare_drawn_emulation(app, options.emulation);
+  app.footer(fmt::format(
+      "A random case depends on --seed and its index alone: dtype, shapes, strides, values, features and mistakes in\n"
+      "the args, on an emulated device also profile and order of threads. A case that fails is printed with the "
+      "command\n"
+      "that runs it again; --only takes indices beyond --fuzz too. With --fuzz {} or more, a feature or kernel that "
+      "no\n"
+      "case met is a failure. Exit codes: 0 success, 1 mismatch, 2 bad input, 3 no device or something this device "
+      "lacks.",
+      kFewestForCoverage));
   help = !parse(app, arguments);
   if (!help && options.op != "attention") refuse("--op is '{}', expected attention", options.op);
   return options;
@@ -114,6 +131,10 @@ Source make_source(const CheckOptions& options) {
     source.fuzz = parse_count("--fuzz", options.fuzz);
   } else if (options.cases.empty()) {
     source.fuzz = kDefaultFuzz;
+  }
+  if (source.size() == 0 && options.only.empty()) {
+    if (options.cases.empty()) refuse("--fuzz is 0, expected 1 or more, or --cases");
+    refuse("--cases '{}' has no cases, expected one or more, or --fuzz", options.cases);
   }
   return source;
 }
@@ -237,8 +258,10 @@ class Checker {
         }
         if (!result.kernel.empty()) coverage_.count(result.kernel, result.variant, sibling.dtype, prepared.features);
         if (!result.passed()) {
-          problems.push_back(fmt::format("{}{} {}: {} (worst error {:.3g}, tolerance {:.3g})", what, kernel,
-                                         name(sibling.dtype), result.problem, result.error, result.tolerance));
+          problems.push_back(fmt::format(
+              "{}{} {}: {}{}", what, kernel, name(sibling.dtype), result.problem,
+              result.judged ? fmt::format(" (worst error {:.3g}, tolerance {:.3g})", result.error, result.tolerance)
+                            : ""));
         }
       }
       if (served && options_.kernel.empty()) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <set>
+#include <system_error>
 #include <vector>
 
 namespace sorot::tools {
@@ -97,8 +98,9 @@ bool parse(CLI::App& app, const Arguments& arguments) {
 
 void print(std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    refuse("standard output cannot be written: {}", std::strerror(errno));
+  if (written && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  if (errno == EPIPE) throw std::system_error(errno, std::generic_category(), "standard output cannot be written");
+  refuse("standard output cannot be written: {}", std::strerror(errno));
 }
 
 double parse_double(std::string_view option, const std::string& text) {

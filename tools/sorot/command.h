@@ -22,7 +22,8 @@ using Arguments = std::vector<std::string>;
 /// False if help was asked for (and printed): the command then ends with success.
 bool parse(CLI::App& app, const Arguments& arguments);
 
-/// Writes to standard output. A Failure if that cannot be done: a full disk, a reader that has gone.
+/// Writes to standard output. A Failure if that cannot be done, such as a full disk; std::system_error with EPIPE if
+/// the reader has gone.
 void print(std::string_view text);
 
 /// A whole decimal number or a Failure that names the option; `--scale 0.5x` and an empty text are refused.

@@ -1,6 +1,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <system_error>
 
 #include "tools/sorot/command.h"
 
@@ -54,8 +55,8 @@ void report(const char* message) {
 
 int main(int argc, char** argv) {
   using sorot::tools::ExitCode;
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error like a full disk: clean up and say so
-  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow further
+  const auto at_broken_pipe = std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone: clean up first
+  std::signal(SIGXFSZ, SIG_IGN);                              // and so is a file that may not grow further
   try {
     const ExitCode code = dispatch({argv + 1, argv + argc});
     sorot::tools::print("");
@@ -66,6 +67,13 @@ int main(int argc, char** argv) {
   } catch (const sorot::support::DeviceError& error) {
     report(error.what());
     return static_cast<int>(ExitCode::kNoDevice);
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::broken_pipe) {
+      std::signal(SIGPIPE, at_broken_pipe);
+      std::raise(SIGPIPE);  // in silence, as other tools; it returns where the caller ignores the signal
+    }
+    report(error.what());
+    return static_cast<int>(ExitCode::kBadInput);
   } catch (const std::bad_alloc&) {
     report("not enough memory for these tensors");
     return static_cast<int>(ExitCode::kBadInput);

@@ -22,7 +22,15 @@ struct NpyType {
 };
 constexpr NpyType kTypes[] = {{"<f2", DType::f16}, {"<f4", DType::f32}, {"<f8", DType::f64},
                               {"<i4", DType::i32}, {"<i8", DType::i64}, {"|b1", DType::boolean}};
-constexpr std::string_view kTypeNames = "<f2 <f4 <f8 <i4 <i8 |b1";
+
+/// "<f2, <f4 or <f8"
+std::string type_names(std::span<const DType> dtypes) {
+  std::string names;
+  for (std::size_t i = 0; i < dtypes.size(); ++i) {
+    names += fmt::format("{}{}", i == 0 ? "" : i + 1 == dtypes.size() ? " or " : ", ", npy_name(dtypes[i]));
+  }
+  return names;
+}
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -31,7 +39,8 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 /// Reads the header's dictionary, a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 class HeaderParser {
  public:
-  HeaderParser(std::string_view file, std::string_view text) : file_(file), rest_(text) {}
+  HeaderParser(std::string_view file, std::string_view text, std::span<const DType> accepted)
+      : file_(file), rest_(text), accepted_(accepted) {}
 
   NpyHeader parse() {
     NpyHeader header;
@@ -115,12 +124,12 @@ class HeaderParser {
 
   DType parse_dtype() {
     skip_space();
-    if (rest_.starts_with('[')) fail("has the structured dtype {}, expected one of {}", excerpt(), kTypeNames);
+    if (rest_.starts_with('[')) fail("has the structured dtype {}, expected {}", excerpt(), type_names(accepted_));
     const std::string_view text = quoted("a dtype");
-    for (const NpyType& type : kTypes) {
-      if (type.name == text) return type.dtype;
+    for (const DType dtype : accepted_) {
+      if (npy_name(dtype) == text) return dtype;
     }
-    fail("has dtype '{}', expected one of {}", text, kTypeNames);
+    fail("has dtype '{}', expected {}", text, type_names(accepted_));
   }
 
   bool parse_bool() {
@@ -165,6 +174,7 @@ class HeaderParser {
 
   std::string_view file_;
   std::string_view rest_;
+  std::span<const DType> accepted_;
 };
 
 /// Bytes of all elements, or false if 64 bits do not hold them. Exact whatever the other sizes if one is 0.
@@ -266,10 +276,11 @@ std::size_t npy_data_offset(std::string_view name, std::span<const std::byte> st
   return static_cast<std::size_t>(offset);
 }
 
-NpyHeader parse_npy(std::string_view name, std::span<const std::byte> start, std::uint64_t file_bytes) {
+NpyHeader parse_npy(std::string_view name, std::span<const std::byte> start, std::uint64_t file_bytes,
+                    std::span<const DType> accepted) {
   const std::size_t offset = npy_data_offset(name, start, file_bytes);
   const std::size_t begin = start[6] == std::byte{1} ? 10 : 12;
-  NpyHeader header = HeaderParser(name, as_text(start.subspan(begin, offset - begin))).parse();
+  NpyHeader header = HeaderParser(name, as_text(start.subspan(begin, offset - begin)), accepted).parse();
   header.data_offset = offset;
   const std::string shape = npy_shape(header.sizes());
   const std::string_view type = npy_name(header.dtype);
@@ -311,7 +322,7 @@ std::string format_npy_header(DType dtype, std::span<const std::int64_t> shape) 
   return header + dictionary;
 }
 
-NpyArray read_npy(std::string_view name, const std::string& path) {
+NpyArray read_npy(std::string_view name, const std::string& path, std::span<const DType> accepted) {
   InputFile file(name, path);
   const std::size_t have = std::min<std::uint64_t>(file.bytes(), 12);
   std::vector<std::byte> start(have);
@@ -319,7 +330,7 @@ NpyArray read_npy(std::string_view name, const std::string& path) {
   start.resize(std::max(npy_data_offset(name, start, file.bytes()), have));
   file.read_next(start.data() + have, start.size() - have);
 
-  NpyArray array{parse_npy(name, start, file.bytes()), {}};
+  NpyArray array{parse_npy(name, start, file.bytes(), accepted), {}};
   array.data = Buffer(array.header.data_bytes);
   file.read_next(array.data.data(), array.data.bytes());
   file.expect_end();

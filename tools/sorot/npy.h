@@ -36,8 +36,13 @@ std::string npy_shape(std::span<const std::int64_t> shape);
 /// Where the elements of a file begin, from its first bytes: `start` has 12 of them, or the whole of a shorter file.
 std::size_t npy_data_offset(std::string_view name, std::span<const std::byte> start, std::uint64_t file_bytes);
 
-/// The header of a file of `file_bytes`, from `start`, its bytes up to the elements or more.
-NpyHeader parse_npy(std::string_view name, std::span<const std::byte> start, std::uint64_t file_bytes);
+/// Every dtype a file may have.
+inline constexpr DType kNpyTypes[] = {DType::f16, DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean};
+
+/// The header of a file of `file_bytes`, from `start`, its bytes up to the elements or more. Its dtype is one of
+/// `accepted`.
+NpyHeader parse_npy(std::string_view name, std::span<const std::byte> start, std::uint64_t file_bytes,
+                    std::span<const DType> accepted = kNpyTypes);
 
 /// A view of the elements, laid out as the header says. `dtype` is what they have become.
 TensorView npy_view(const NpyHeader& header, void* elements, DType dtype);
@@ -51,6 +56,6 @@ struct NpyArray {
 };
 
 /// Reads a regular file. `name` is what messages call it: "--q q.npy". Memory stays within the file's size.
-NpyArray read_npy(std::string_view name, const std::string& path);
+NpyArray read_npy(std::string_view name, const std::string& path, std::span<const DType> accepted = kNpyTypes);
 
 }  // namespace sorot::tools

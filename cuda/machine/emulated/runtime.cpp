@@ -121,7 +121,8 @@ Status allocate(std::size_t bytes, void*& memory, Site site) noexcept {
 Status release(void* memory, Site site) noexcept {
   return on_device("release", site, [&]() -> Failure {
     if (memory == nullptr || engine.memory.release(memory)) return {};
-    return {emulator::kErrorInvalidValue, engine.memory.describe(memory) + " is not the start of a live allocation"};
+    return {emulator::kErrorInvalidValue,
+            "memory is " + engine.memory.describe(memory) + ", expected the start of a live allocation"};
   });
 }
 
