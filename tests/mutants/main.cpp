@@ -274,12 +274,17 @@ int main(const std::vector<std::string>& arguments) {
       "\nUnder the schedules forward (copies lazy), reverse (eager), random, random, forward and reverse watched for "
       "races:\nV value, N not finite, R race, r other report, D damage, B other bits, . nothing\n\n");
   std::size_t count = 0, survivors = 0, wrong = 0;
+  std::vector<std::size_t> by_schedule(schedules().size());
   for (const Mutant& mutant : table) {
     if ((mutant.kernel != kernel && mutant.kernel != "any") || !wanted(mutant, names)) continue;
     ++count;
     const Result result = runner.run(mutant);
     const bool may_live = std::find(allowed.begin(), allowed.end(), mutant.name) != allowed.end();
     if (!result.noticed) ++survivors;
+    for (std::size_t n = 0; result.noticed && n < by_schedule.size(); ++n) {
+      const bool ended = result.letters.size() != by_schedule.size();  // "hangs" or "crash", in the first one
+      if (ended || result.letters[n] != '.') ++by_schedule[n];
+    }
     const char* word = result.noticed   ? may_live ? "NOTICED, but allowed to live: strike it off the list" : ""
                        : may_live       ? "allowed to live"
                        : result.reached ? "NOT NOTICED"
@@ -292,6 +297,9 @@ int main(const std::vector<std::string>& arguments) {
                   result.words.c_str());
   }
   std::printf("\n%zu mutants of %s, %zu not noticed\n", count, kernel.c_str(), survivors);
+  for (std::size_t n = 0; n < by_schedule.size(); ++n) {
+    std::printf("%zu noticed in the schedule '%s'\n", by_schedule[n], schedules()[n].name);
+  }
   if (names.empty() && static_cast<double>(survivors) > kMostAllowed * static_cast<double>(count)) {
     std::printf("FAILED: more than %.0f %% live\n", 100 * kMostAllowed);
     return 1;
