@@ -84,6 +84,23 @@ AttentionCase lowest() {
   return c;
 }
 
+/// Rows whose one score is -inf are empty, though v is NaN.
+AttentionCase all_scores_infinite() {
+  AttentionCase c = problem(5, 1);
+  for (int n = 0; n < 8; ++n) c.placements.push_back({Place::attended_key, -kInfinity});
+  c.placements.push_back({Place::attended_value, kNan});
+  c.placements.push_back({Place::attended_value, kInfinity});
+  return c;
+}
+
+/// Sinks beside which weights are 0 to the last digit: what is attended still counts.
+AttentionCase large_sinks() {
+  AttentionCase c = problem(5, 70);
+  c.sinks.values = {200, 89, 90, -200};
+  c.placements = {{Place::attended_value, kInfinity}, {Place::attended_value, kInfinity}};
+  return c;
+}
+
 /// Two heads of 127 rows: the second row block begins within the first head and ends with one row of the second.
 AttentionCase two_heads() {
   AttentionCase c = problem(127, 70, 64, 32);
@@ -140,6 +157,8 @@ std::vector<Problem> simt() {
   add("NaN, few rows", not_finite(4, 80));
   add("NaN behind a bias of -inf", infinite_bias());
   add("lowest bias", lowest());
+  add("scores of -inf", all_scores_infinite());
+  add("large sinks", large_sinks());
   add("largest numbers, few rows", largest(4));
   add("largest numbers", largest(20));
   add("window, lengths", windowed());
@@ -204,6 +223,9 @@ std::vector<Problem> sm80() {
   whole.bias.present = whole.bias.whole_numbers = true;
   general("scores of millions", whole);
   general("lowest bias", lowest());
+  plain("scores of -inf", all_scores_infinite());
+  general("scores of -inf", all_scores_infinite());
+  general("large sinks", large_sinks());
 
   AttentionCase window_general = windowed();
   general("window, lengths", window_general);
