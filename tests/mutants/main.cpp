@@ -264,6 +264,12 @@ int main(const std::vector<std::string>& arguments) {
   const std::vector<std::string> allowed = read_allowed(arguments.at(1));
   const std::string& kernel = arguments.at(2);
   const std::vector<std::string> names(arguments.begin() + 3, arguments.end());
+  for (const std::string& name : allowed) {
+    if (std::none_of(table.begin(), table.end(), [&](const Mutant& mutant) { return mutant.name == name; })) {
+      std::printf("FAILED: '%s' is allowed to live, but there is no such mutant\n", name.c_str());
+      return 1;
+    }
+  }
   const Runner runner(kernel);
   if (!runner.clean()) {
     std::printf("FAILED: kernels without a mutant are not clean\n");

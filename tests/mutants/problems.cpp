@@ -142,8 +142,7 @@ std::vector<Problem> simt() {
   const auto add = [&](const char* what, const AttentionCase& c) { list.push_back({what, "attention_simt", c}); };
 
   AttentionCase decode = problem(1, 333);
-  decode.batch = 2;
-  decode.kv_lengths.values = {333, 130};
+  decode.kv_lengths.values = {300};
   decode.sinks.values = {1, 4, -2, 0};
   add("decoding, splits", decode);
 
@@ -186,6 +185,8 @@ std::vector<Problem> sm80() {
   };
 
   AttentionCase steady = problem(20, 330);
+  steady.heads = 2;
+  steady.kv_heads = 1;
   steady.kv_lengths.values = {300};
   plain("steady tiles", steady);
 
