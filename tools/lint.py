@@ -43,6 +43,7 @@ ARROWS = {
     "tests/": ["sorot/", "tests/", *DEVICE_DOORS, "gtest/", "gmock/"],
     # Unit tests of private code: the shared core, and plan heuristics, which see no CUDA.
     "tests/core/": ["sorot/", "tests/", "cpu/core/", "cuda/*/*_plan.h", "gtest/", "gmock/"],
+    "tests/mutants/": ["sorot/", "tests/", *DEVICE_DOORS, "cuda/attention/"],
     "tests/machine/": ["sorot/", "tests/machine/", "cuda/machine/", "gtest/", "gmock/"],
     "tests/emulator/": ["sorot/", "tests/", "cuda/emulator/", "cuda/machine/", "gtest/", "gmock/"],
     "tests/support/": ["sorot/", "tests/support/", *DEVICE_DOORS, "fmt/", "nlohmann/"],
