@@ -3,81 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 
-#include "cpu/core/problem/attention.h"
+#include "tests/core/attention_plan_problems.h"
 
-/// What attention_plan chooses from numbers alone: no device, no tensor is there. Data are addresses that nobody reads.
+/// What attention_plan chooses of attention_simt.
 namespace {
 
-using sorot::ConstTensorView;
 using sorot::DType;
 using sorot::StatusCode;
-using sorot::TensorView;
 using sorot::core::AttentionProblem;
 using sorot::core::CudaDevice;
 using sorot::cuda::AttentionSimtPlan;
+using sorot::cuda::device;
 using sorot::cuda::plan_attention_simt;
+using sorot::cuda::problem;
+using sorot::cuda::Shape;
 using sorot::cuda::simt_shared_bytes;
+using sorot::cuda::tensor;
 using sorot::tile::LoadPath;
-
-/// T4, A100, A10, H100, B200, RTX 5090: the shared memory is what CUDA allows a block and an SM of each.
-CudaDevice device(int profile) {
-  constexpr int kKilobyte = 1024;
-  CudaDevice made;
-  made.compute_capability = profile;
-  switch (profile) {
-    case 75:
-      made.multiprocessors = 40, made.shared_bytes_per_block = 64, made.shared_bytes_per_multiprocessor = 64;
-      break;
-    case 80:
-      made.multiprocessors = 108, made.shared_bytes_per_block = 163, made.shared_bytes_per_multiprocessor = 164;
-      break;
-    case 86:
-      made.multiprocessors = 84, made.shared_bytes_per_block = 99, made.shared_bytes_per_multiprocessor = 100;
-      break;
-    case 90:
-      made.multiprocessors = 132, made.shared_bytes_per_block = 227, made.shared_bytes_per_multiprocessor = 228;
-      break;
-    case 100:
-      made.multiprocessors = 148, made.shared_bytes_per_block = 227, made.shared_bytes_per_multiprocessor = 228;
-      break;
-    case 120:
-      made.multiprocessors = 170, made.shared_bytes_per_block = 99, made.shared_bytes_per_multiprocessor = 100;
-      break;
-    default: ADD_FAILURE() << "no profile " << profile;
-  }
-  made.shared_bytes_per_block *= kKilobyte;
-  made.shared_bytes_per_multiprocessor *= kKilobyte;
-  made.threads_per_multiprocessor = profile == 75 ? 1024 : profile == 86 || profile == 120 ? 1536 : 2048;
-  return made;
-}
-
-TensorView tensor(DType dtype, std::initializer_list<std::int64_t> shape, std::uintptr_t address = 4096) {
-  return sorot::view(reinterpret_cast<void*>(address), dtype, shape);  // NOLINT(performance-no-int-to-ptr)
-}
-
-struct Shape {
-  std::int64_t batch, heads, kv_heads, queries, keys, head_dim, value_dim;
-};
-
-AttentionProblem problem(const Shape& s, DType dtype = DType::f16) {
-  AttentionProblem p;
-  p.batch = s.batch;
-  p.heads = s.heads;
-  p.kv_heads = s.kv_heads;
-  p.queries = s.queries;
-  p.keys = s.keys;
-  p.head_dim = s.head_dim;
-  p.value_dim = s.value_dim;
-  p.group = s.heads / s.kv_heads;
-  p.q = tensor(dtype, {s.batch, s.heads, s.queries, s.head_dim});
-  p.k = tensor(dtype, {s.batch, s.kv_heads, s.keys, s.head_dim});
-  p.v = tensor(dtype, {s.batch, s.kv_heads, s.keys, s.value_dim});
-  p.out = tensor(dtype, {s.batch, s.heads, s.queries, s.value_dim});
-  return p;
-}
 
 AttentionSimtPlan planned(const AttentionProblem& p, const CudaDevice& on) {
   AttentionSimtPlan plan;

@@ -31,6 +31,7 @@ constexpr char kHeader[] = "case,kernel,instruction,requests,bytes,transactions,
 struct CountedCase {
   const char* name;
   AttentionCase problem;
+  const char* kernel = nullptr;  ///< null: the plan's choice
 };
 
 AttentionCase aligned(DType dtype, std::int64_t head_dim) {
@@ -59,15 +60,38 @@ AttentionCase with_weights(AttentionCase c) {
   return c;
 }
 
+/// On attention_simt, which the plan no longer takes for halves.
+CountedCase on_simt(const char* name, const AttentionCase& c) { return {name, c, "attention_simt"}; }
+
+/// On tensor cores: long enough for tiles in mid-stream.
+std::vector<CountedCase> tensor_core_cases() {
+  const auto sized = [](std::int64_t head_dim, std::int64_t queries, std::int64_t keys) {
+    AttentionCase c = aligned(DType::bf16, head_dim);
+    c.queries = queries;
+    c.keys = keys;
+    return c;
+  };
+  AttentionCase group = sized(128, 32, 256);  // 4 heads of a group, 32 queries each: one block
+  group.heads = 8;
+  return {
+      {"sm80 d64", sized(64, 128, 256), "attention_sm80_plain"},
+      {"sm80 d128", sized(128, 256, 256), "attention_sm80_plain"},
+      {"sm80 d64 general", sized(64, 128, 256), "attention_sm80_general"},
+      {"sm80 d128 general", sized(128, 256, 256), "attention_sm80_general"},
+      {"sm80 d128 weights", with_weights(sized(128, 128, 256)), "attention_sm80_plain"},
+      {"sm80 d128 group", group, "attention_sm80_plain"},
+  };
+}
+
 /// Tensors whose rows are whole vectors: every access is as wide as it can be.
 std::vector<CountedCase> aligned_cases() {
   return {
       {"f32 d64", aligned(DType::f32, 64)},
       {"f32 d128", aligned(DType::f32, 128)},
-      {"f16 d64", aligned(DType::f16, 64)},
-      {"bf16 d128", aligned(DType::bf16, 128)},
+      on_simt("f16 d64", aligned(DType::f16, 64)),
+      on_simt("bf16 d128", aligned(DType::bf16, 128)),
       {"f32 d64 weights", with_weights(aligned(DType::f32, 64))},
-      {"bf16 d128 weights", with_weights(aligned(DType::bf16, 128))},
+      on_simt("bf16 d128 weights", with_weights(aligned(DType::bf16, 128))),
       {"f32 d64 decoding", decoding(DType::f32, 64)},
       {"bf16 d128 decoding", decoding(DType::bf16, 128)},
       {"f16 d64 decoding", decoding(DType::f16, 64)},
@@ -87,8 +111,14 @@ std::vector<CountedCase> other_cases() {
   masked.bias.present = true;
   AttentionCase unaligned = aligned(DType::f16, 64);
   unaligned.k.twist = unaligned.v.twist = Twist::unaligned;
-  return {{"bf16 d128 causal", causal}, {"bf16 d128 causal window 31", windowed}, {"f16 d256", wide},
-          {"f32 d80 dv72", odd},        {"f16 d64 mask and bias", masked},        {"f16 d64 unaligned k v", unaligned}};
+  return {on_simt("bf16 d128 causal", causal),
+          on_simt("bf16 d128 causal window 31", windowed),
+          on_simt("f16 d256", wide),
+          {"f32 d80 dv72", odd},
+          on_simt("f16 d64 mask and bias", masked),
+          {"f16 d64 unaligned k v", unaligned},
+          {"sm80 d128 causal", causal, "attention_sm80_plain"},
+          {"sm80 d64 mask and bias", masked, "attention_sm80_general"}};
 }
 
 /// Sums over the lines of a kernel.
@@ -105,11 +135,11 @@ class AttentionCounters : public testing::Test {
 
   /// Runs a problem once; `look` sees the args on the device afterwards.
   template <class Look>
-  AttentionPlan run(const AttentionCase& c, Look look) {
+  AttentionPlan run(const AttentionCase& c, Look look, const char* kernel = nullptr) {
     const AttentionTensors tensors(c);
     const DeviceArgs args(device_, tensors.args());
     AttentionPlan plan;
-    Status status = attention_plan(device_.context(), args.args(), plan);
+    Status status = attention_plan(device_.context(), args.args(), plan, {kernel});
     EXPECT_TRUE(status.ok()) << status.message();
     const DeviceMemory workspace(device_, plan.workspace_bytes);
     emulator::clear_counts();
@@ -121,7 +151,8 @@ class AttentionCounters : public testing::Test {
 
   void count(const CountedCase& c, Counts& counts) {
     emulator::clear_launches();
-    run(c.problem, [](const AttentionArgs&) {});
+    run(
+        c.problem, [](const AttentionArgs&) {}, c.kernel);
     for (const emulator::LaunchRecord& launch : emulator::launches()) {  // "launch": blocks, shared bytes of a block
       emulator::AccessCount& block = counts[{c.name, launch.kernel, "launch"}];
       block.requests = launch.grid[0];
@@ -191,6 +222,7 @@ void write_table(const Counts& counts, const char* reason) {
 TEST_F(AttentionCounters, AreThoseOfTheTable) {
   Counts counts;
   for (const CountedCase& c : aligned_cases()) count(c, counts);
+  for (const CountedCase& c : tensor_core_cases()) count(c, counts);
   for (const CountedCase& c : other_cases()) count(c, counts);
   if (std::getenv("UPDATE_COUNTERS") != nullptr) {
     write_table(counts, std::getenv("REASON"));
@@ -229,9 +261,59 @@ TEST_F(AttentionCounters, AlignedTensorsWasteNothing) {
   }
 }
 
+/// Neither do they on tensor cores, where ldmatrix and the landing of copies are accesses to shared memory, too.
+TEST_F(AttentionCounters, AlignedTensorsWasteNothingOnTensorCores) {
+  for (const CountedCase& c : tensor_core_cases()) {
+    Counts counts;
+    count(c, counts);
+    std::set<std::string> instructions;
+    for (const auto& [key, sum] : counts) {
+      const auto& [name, kernel, instruction] = key;
+      instructions.insert(instruction);
+      EXPECT_EQ(sum.transactions, sum.ideal_transactions) << name << ", " << kernel << ", " << instruction;
+    }
+    for (const char* one : {"cp_async", "cp_async shared", "ldmatrix_x4", "ldmatrix_x4_trans", "mma_m16n8k16"}) {
+      EXPECT_TRUE(instructions.contains(one)) << c.name << ": " << one;
+    }
+  }
+}
+
+/// The emulator's own cost, a promise to those who run its tests: it depends on nothing but the kernel.
+TEST_F(AttentionCounters, SwitchesOfAWholeProblem) {
+  emulator::apply({});
+  AttentionCase c = aligned(DType::bf16, 64);
+  c.heads = c.kv_heads = 2;
+  c.queries = c.keys = 512;
+  run(
+      c, [](const AttentionArgs&) {}, "attention_sm80_plain");
+  EXPECT_LE(emulator::switches(), 1'800'000U);
+}
+
+/// Causal rows read what they may attend, to whole tiles: (1 + 1 / row blocks) times half of all.
+TEST_F(AttentionCounters, CausalReadsHalf) {
+  AttentionCase c = aligned(DType::bf16, 64);
+  c.heads = c.kv_heads = 1;
+  c.queries = c.keys = 512;
+  c.causal = true;
+  const auto all = static_cast<double>(4 * c.keys * c.head_dim) * 2;  // by 4 row blocks
+  double read = 0;
+  run(
+      c,
+      [&](const AttentionArgs& args) {
+        for (const std::uint32_t times :
+             emulator::reads_of(args.k.data, static_cast<std::size_t>(c.keys * c.head_dim) * 2)) {
+          read += times;
+        }
+      },
+      "attention_sm80_plain");
+  EXPECT_LE(read, (1 + 1.0 / 4) * all / 2);
+  EXPECT_GE(read, all / 2);
+}
+
 /// K and V are read once by every block of rows, whether all heads of a group fit into one block or not.
 TEST_F(AttentionCounters, EveryKeyAndValueIsReadOnceABlock) {
   std::vector<CountedCase> cases = aligned_cases();
+  for (CountedCase& c : tensor_core_cases()) cases.push_back(c);
   for (CountedCase& c : other_cases()) {
     if (!c.problem.causal) cases.push_back(c);
   }
@@ -239,15 +321,23 @@ TEST_F(AttentionCounters, EveryKeyAndValueIsReadOnceABlock) {
     if (c.problem.weights != DType::none) continue;  // the second pass reads K again
     SCOPED_TRACE(c.name);
     std::vector<std::uint32_t> reads[2];
-    const AttentionPlan plan = run(c.problem, [&](const AttentionArgs& args) {
-      const std::size_t k_elements = static_cast<std::size_t>(c.problem.kv_heads * c.problem.keys * c.problem.head_dim);
-      const std::size_t v_elements =
-          static_cast<std::size_t>(c.problem.kv_heads * c.problem.keys * c.problem.value_dim);
-      reads[0] = emulator::reads_of(args.k.data, k_elements * size_of(c.problem.dtype));
-      reads[1] = emulator::reads_of(args.v.data, v_elements * size_of(c.problem.dtype));
-    });
-    const std::int64_t rows = c.problem.heads / c.problem.kv_heads * c.problem.queries;
-    const auto blocks = static_cast<std::uint32_t>((rows + plan.tile_queries - 1) / plan.tile_queries);
+    const AttentionPlan plan = run(
+        c.problem,
+        [&](const AttentionArgs& args) {
+          const std::size_t k_elements =
+              static_cast<std::size_t>(c.problem.kv_heads * c.problem.keys * c.problem.head_dim);
+          const std::size_t v_elements =
+              static_cast<std::size_t>(c.problem.kv_heads * c.problem.keys * c.problem.value_dim);
+          reads[0] = emulator::reads_of(args.k.data, k_elements * size_of(c.problem.dtype));
+          reads[1] = emulator::reads_of(args.v.data, v_elements * size_of(c.problem.dtype));
+        },
+        c.kernel);
+    // Rows of all heads of a group are packed, but by attention_sm80 only if a head is shorter than a block.
+    const bool packed = std::string(plan.kernel) == "attention_simt" || c.problem.queries < plan.tile_queries;
+    const std::int64_t group = c.problem.heads / c.problem.kv_heads;
+    const auto blocks_of = [&](std::int64_t rows) { return (rows + plan.tile_queries - 1) / plan.tile_queries; };
+    const auto blocks = static_cast<std::uint32_t>(packed ? blocks_of(group * c.problem.queries)
+                                                          : group * blocks_of(c.problem.queries));
     for (const std::vector<std::uint32_t>& bytes : reads) {
       EXPECT_EQ(*std::min_element(bytes.begin(), bytes.end()), blocks);
       EXPECT_EQ(*std::max_element(bytes.begin(), bytes.end()), blocks);

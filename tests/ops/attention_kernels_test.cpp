@@ -46,7 +46,8 @@ TEST_P(AttentionKernels, WeightsOfEveryTypeAndHeadDim) {
       for (const DType weights : {dtype, DType::f32}) {
         AttentionCase c = small_case(dtype, head_dim);
         c.weights = weights;
-        EXPECT_TRUE(kernels_of(c, "attention_simt").contains("attention_simt_weights")) << name(dtype) << " D " << head_dim;
+        EXPECT_TRUE(kernels_of(c, "attention_simt").contains("attention_simt_weights"))
+            << name(dtype) << " D " << head_dim;
         if (dtype == DType::f32 || head_dim % 8 != 0) continue;
         for (const char* kernel : {"attention_sm80_plain", "attention_sm80_general"}) {
           EXPECT_TRUE(kernels_of(c, kernel).contains("attention_sm80_weights")) << name(dtype) << " D " << head_dim;

@@ -40,8 +40,9 @@ struct AttentionProblemF32 {
   AttentionArgs args;  ///< q, k, v, out, lse and weights are set
 };
 
-/// Runs args that lie in host memory: plan, workspace, call, outputs back on the host (see run_plan). On CUDA the problem
-/// is then also given to the kernels for tensor cores, and kInternal if the oracle finds fault with one (half_problem.h).
+/// Runs args that lie in host memory: plan, workspace, call, outputs back on the host (see run_plan). On CUDA the
+/// problem is then also given to the kernels for tensor cores, and kInternal if the oracle finds fault with one
+/// (half_problem.h).
 Status plan_and_run(const Device& device, const AttentionArgs& args);
 
 /// Bitwise, so that -0 differs from 0 and NaN equals itself.

@@ -21,8 +21,8 @@ class HalfProblem {
   std::vector<std::byte> q_, k_, v_, out_, lse_, weights_;
 };
 
-/// Runs finished f32 args again in bf16 on the plain and in f16 on the general kernel for tensor cores, where they serve
-/// them, and asks the oracle. What is wrong, in words; empty if nothing is, or where there is no such kernel.
+/// Runs finished f32 args again in bf16 on the plain and in f16 on the general kernel for tensor cores, where they
+/// serve them, and asks the oracle. What is wrong, in words; empty if nothing is, or where there is no such kernel.
 std::string check_in_half(const Device& device, const AttentionArgs& args);
 
 }  // namespace sorot::support

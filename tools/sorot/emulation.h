@@ -27,7 +27,8 @@ class Emulation {
  public:
   Emulation(const EmulationOptions& options, const std::string& device);
 
-  /// Sets the emulator as chosen; what is not chosen has its default. When asynchronous copies land goes with the order.
+  /// Sets the emulator as chosen; what is not chosen has its default. When asynchronous copies land goes with the
+  /// order.
   void apply() const;
 
   /// Sets the emulator as chosen; what is not chosen is drawn, and depends on nothing but seed and index.
