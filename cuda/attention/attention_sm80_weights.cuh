@@ -19,42 +19,52 @@
 /// did to a score: the same products, the same steps after them, the same reference.
 namespace sorot::inline v0::cuda {
 
-/// 16 weights of a row, keys that are neighbours.
-template <class T>
-__device__ __forceinline__ void write_weights(const AttentionSm80Params& p, std::int64_t row_begin, std::int64_t key,
-                                              const float (&w)[16]) {
-  const bool whole = p.weights_vectors && key + 16 <= p.keys;
-  const std::int64_t offset = row_begin + key * p.weights_strides[3];
-  if (p.weights_are_f32) {
-    auto* to = static_cast<float*>(p.weights) + offset;
+/// 16-byte vectors of a thread and its neighbour, to where they belong: together the two store 32 bytes at a time, a
+/// whole sector. `even` and `odd` are where the two threads' vectors begin.
+template <std::size_t kVectors>
+__device__ __forceinline__ void store_by_two(std::byte* even, std::byte* odd, bool is_odd, bool exists,
+                                             const machine::Word4 (&vectors)[kVectors]) {
+  const std::size_t lead = is_odd ? 16 : 0;
 #pragma unroll
-    for (int i = 0; i < 16; i += 4) {
-      if (whole) {
-        machine::store_global(reinterpret_cast<machine::Float4*>(to + i),
-                              machine::Float4{w[i], w[i + 1], w[i + 2], w[i + 3]});
-        continue;
-      }
-#pragma unroll
-      for (int e = i; e < i + 4; ++e) {
-        if (key + e < p.keys) machine::store_global(to + e * p.weights_strides[3], w[e]);
-      }
-    }
-    return;
+  for (std::size_t i = 0; i < kVectors; i += 2) {
+    const machine::Word4& kept = is_odd ? vectors[i + 1] : vectors[i];
+    const machine::Word4& sent = is_odd ? vectors[i] : vectors[i + 1];
+    const machine::Word4 got{machine::shuffle_xor(sent.x, 1), machine::shuffle_xor(sent.y, 1),
+                             machine::shuffle_xor(sent.z, 1), machine::shuffle_xor(sent.w, 1)};
+    if (!exists) continue;
+    machine::store_global(reinterpret_cast<machine::Word4*>(even + 16 * i + lead), is_odd ? got : kept);
+    machine::store_global(reinterpret_cast<machine::Word4*>(odd + 16 * i + lead), is_odd ? kept : got);
   }
-  auto* to = static_cast<T*>(p.weights) + offset;
+}
+
+/// 16 weights of a row, keys that are neighbours, of type U. All lanes of the warp come here.
+template <class U>
+__device__ __forceinline__ void write_weights(const AttentionSm80Params& p, bool exists, std::int64_t row_begin,
+                                              std::int64_t key, int quad, const float (&w)[16]) {
+  constexpr std::size_t kVectors = sizeof(U);  // 16 numbers in 16-byte vectors
+  const std::int64_t even_key = key - quad % 2 * 16;
+  const bool whole = p.weights_vectors && even_key + 32 <= p.keys;
+  if (machine::any(whole)) {
+    machine::Word4 vectors[kVectors];
 #pragma unroll
-  for (int i = 0; i < 16; i += 8) {
-    if (whole) {
-      machine::store_global(
-          reinterpret_cast<machine::Word4*>(to + i),
-          machine::Word4{machine::from_floats<T>(w[i], w[i + 1]), machine::from_floats<T>(w[i + 2], w[i + 3]),
-                         machine::from_floats<T>(w[i + 4], w[i + 5]), machine::from_floats<T>(w[i + 6], w[i + 7])});
-      continue;
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      if constexpr (sizeof(U) == 4) {
+        vectors[i] = {machine::bits_as<std::uint32_t>(w[4 * i]), machine::bits_as<std::uint32_t>(w[4 * i + 1]),
+                      machine::bits_as<std::uint32_t>(w[4 * i + 2]), machine::bits_as<std::uint32_t>(w[4 * i + 3])};
+      } else {
+        vectors[i] = {
+            machine::from_floats<U>(w[8 * i], w[8 * i + 1]), machine::from_floats<U>(w[8 * i + 2], w[8 * i + 3]),
+            machine::from_floats<U>(w[8 * i + 4], w[8 * i + 5]), machine::from_floats<U>(w[8 * i + 6], w[8 * i + 7])};
+      }
     }
+    auto* even = reinterpret_cast<std::byte*>(static_cast<U*>(p.weights) + row_begin + even_key);
+    store_by_two(even, even + 16 * sizeof(U), quad % 2 != 0, exists && whole, vectors);
+  }
+  if (whole || !exists) return;
+  U* to = static_cast<U*>(p.weights) + row_begin + key * p.weights_strides[3];
 #pragma unroll
-    for (int e = i; e < i + 8; ++e) {
-      if (key + e < p.keys) machine::store_global(to + e * p.weights_strides[3], machine::from_float<T>(w[e]));
-    }
+  for (int i = 0; i < 16; ++i) {
+    if (key + i < p.keys) machine::store_global(to + i * p.weights_strides[3], machine::from_float<U>(w[i]));
   }
 }
 
@@ -128,11 +138,11 @@ __global__ void __launch_bounds__(kSm80WeightsTiles[kTileIndex].threads())
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int row = place.row + 16 * m + 8 * h;
-      if (row >= block.rows) continue;
+      const bool exists = row < block.rows;
       float w[16];
 #pragma unroll
       for (int i = 0; i < 16; ++i) w[i] = 0;
-      if (attended) {
+      if (attended && exists) {
         const machine::Float4 sums = machine::load_global(p.row_sums + block.number(p, row));
         const float share = 1.0F / sums.y;
 #pragma unroll
@@ -144,7 +154,12 @@ __global__ void __launch_bounds__(kSm80WeightsTiles[kTileIndex].threads())
           w[i] = machine::exp2_approx(exponent) * share;
         }
       }
-      write_weights<T>(p, row_offset(p.weights_strides, block, block.at(p, row)), key, w);
+      const std::int64_t row_begin = exists ? row_offset(p.weights_strides, block, block.at(p, row)) : 0;
+      if (p.weights_are_f32) {
+        write_weights<float>(p, exists, row_begin, key, place.quad, w);
+      } else {
+        write_weights<T>(p, exists, row_begin, key, place.quad, w);
+      }
     }
   }
 }
