@@ -134,10 +134,7 @@ __device__ __forceinline__ void attend(const AttentionSm80Params& p, Sm80Attempt
       multiply_qk<Traits>(q_at, q, k_at, s);
       const bool ones = !kSteady && attempt == Sm80Attempt::taint;
       if constexpr (Traits::kGeneral) finish_scores<Traits>(p, storage, Sm80Place<Traits>(), tile, ones, s);
-      if (!kSteady && (tile < mine.clean_begin || tile >= mine.clean_end || ones)) {
-        if (!Traits::kGeneral && ones) clear_scores<Traits>(s);
-        mask_positions<Traits>(storage, Sm80Place<Traits>(), tile, s);
-      }
+      if constexpr (!kSteady) mask_positions<Traits>(storage, Sm80Place<Traits>(), tile, ones && !Traits::kGeneral, s);
       float top[Traits::kM][2];
       const bool grown = find_tops<Traits>(s, state, top);
       if (machine::any(grown || state.large != 0)) {

@@ -218,10 +218,11 @@ __device__ __forceinline__ void multiply_qk(std::uint32_t q_at, const std::uint3
   }
 }
 
-/// Pairs that positions rule out become -inf.
+/// Pairs that positions rule out become -inf, and the others 0 if that is wanted. No branch: it would keep two sets of
+/// scores in registers.
 template <class Traits>
 __device__ __forceinline__ void mask_positions(const Sm80Storage<Traits>& storage, const Sm80Place<Traits>& place,
-                                               int tile, Sm80Scores<Traits>& s) {
+                                               int tile, bool zeros, Sm80Scores<Traits>& s) {
 #pragma unroll
   for (int m = 0; m < Traits::kM; ++m) {
 #pragma unroll
@@ -235,7 +236,8 @@ __device__ __forceinline__ void mask_positions(const Sm80Storage<Traits>& storag
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
           const int key = key_of<Traits::kGeneral>(place.quad, n, c);
-          if (key < first || key >= end) s[m][n][2 * h + c] = tile::minus_infinity();
+          float& x = s[m][n][2 * h + c];
+          x = key < first || key >= end ? tile::minus_infinity() : zeros ? 0.0F : x;
         }
       }
     }
@@ -337,9 +339,10 @@ __device__ __forceinline__ void finish_scores(const AttentionSm80Params& p, cons
           x = machine::fma(away < 0 ? away : -away, slope, x);
         }
       }
-      if (ones) {
 #pragma unroll
-        for (int i = 0; i < 16; ++i) s[m][i / 2][2 * h + i % 2] = 0;
+      for (int i = 0; i < 16; ++i) {
+        float& x = s[m][i / 2][2 * h + i % 2];
+        x = ones ? 0.0F : x;
       }
       if (p.mask != nullptr) {
         const tile::Word4 mask = load_mask(p, machine::load_shared(&storage.facts.mask[row]), key);

@@ -76,7 +76,7 @@ __device__ __forceinline__ void find_attended(const AttentionSm80Params& p, cons
   Sm80Scores<Traits> s;
   clear_scores<Traits>(s);
   if (p.general) finish_scores<Traits>(p, storage, place, tile, true, s);
-  mask_positions<Traits>(storage, place, tile, s);
+  mask_positions<Traits>(storage, place, tile, false, s);
 #pragma unroll
   for (int m = 0; m < Traits::kM; ++m) {
 #pragma unroll
