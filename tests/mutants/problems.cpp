@@ -190,6 +190,15 @@ std::vector<Problem> sm80() {
   steady.kv_lengths.values = {300};
   plain("steady tiles", steady);
 
+  // Whole tiles from 128 to 319, seen from every row; the rows of two heads are one block.
+  AttentionCase bounded = problem(25, 448);
+  bounded.heads = 2;
+  bounded.kv_heads = 1;
+  bounded.align = Align::offsets;
+  bounded.offsets.values = {180};
+  bounded.window = {.left = 120, .right = 200};
+  plain("steady tiles of a window", bounded);
+
   AttentionCase window = problem(25, 140);
   window.batch = 2;
   window.align = Align::bottom_right;
