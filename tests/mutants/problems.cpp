@@ -191,7 +191,7 @@ std::vector<Problem> sm80() {
   plain("steady tiles", steady);
 
   // Whole tiles from 128 to 319, seen from every row; the rows of two heads are one block.
-  AttentionCase bounded = problem(25, 448);
+  AttentionCase bounded = problem(31, 448);
   bounded.heads = 2;
   bounded.kv_heads = 1;
   bounded.align = Align::offsets;
