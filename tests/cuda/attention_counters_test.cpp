@@ -167,6 +167,19 @@ class AttentionCounters : public testing::Test {
     }
   }
 
+  /// Every access of a case is as wide as it could be; gives back which instructions there are.
+  std::set<std::string> expect_no_waste(const CountedCase& c) {
+    Counts counts;
+    count(c, counts);
+    std::set<std::string> instructions;
+    for (const auto& [key, sum] : counts) {
+      const auto& [name, kernel, instruction] = key;
+      instructions.insert(instruction);
+      EXPECT_EQ(sum.transactions, sum.ideal_transactions) << name << ", " << kernel << ", " << instruction;
+    }
+    return instructions;
+  }
+
   Device device_{"cuda"};
 };
 
@@ -248,14 +261,7 @@ TEST_F(AttentionCounters, AreThoseOfTheTable) {
 
 TEST_F(AttentionCounters, AlignedTensorsWasteNothing) {
   for (const CountedCase& c : aligned_cases()) {
-    Counts counts;
-    count(c, counts);
-    std::set<std::string> instructions;
-    for (const auto& [key, sum] : counts) {
-      const auto& [name, kernel, instruction] = key;
-      instructions.insert(instruction);
-      EXPECT_EQ(sum.transactions, sum.ideal_transactions) << name << ", " << kernel << ", " << instruction;
-    }
+    const std::set<std::string> instructions = expect_no_waste(c);
     EXPECT_EQ(instructions,
               (std::set<std::string>{"launch", "load_global", "load_shared", "store_global", "store_shared"}));
   }
@@ -264,14 +270,7 @@ TEST_F(AttentionCounters, AlignedTensorsWasteNothing) {
 /// Neither do they on tensor cores, where ldmatrix and the landing of copies are accesses to shared memory, too.
 TEST_F(AttentionCounters, AlignedTensorsWasteNothingOnTensorCores) {
   for (const CountedCase& c : tensor_core_cases()) {
-    Counts counts;
-    count(c, counts);
-    std::set<std::string> instructions;
-    for (const auto& [key, sum] : counts) {
-      const auto& [name, kernel, instruction] = key;
-      instructions.insert(instruction);
-      EXPECT_EQ(sum.transactions, sum.ideal_transactions) << name << ", " << kernel << ", " << instruction;
-    }
+    const std::set<std::string> instructions = expect_no_waste(c);
     for (const char* one : {"cp_async", "cp_async shared", "ldmatrix_x4", "ldmatrix_x4_trans", "mma_m16n8k16"}) {
       EXPECT_TRUE(instructions.contains(one)) << c.name << ": " << one;
     }

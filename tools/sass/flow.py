@@ -135,12 +135,12 @@ def loops_of(flow: Flow) -> list[Loop]:
     loops = []
     for header, ends in latches.items():
         body = {header}
-        todo = list(ends)
-        while todo:
-            block = todo.pop()
+        pending = list(ends)
+        while pending:
+            block = pending.pop()
             if block not in body:
                 body.add(block)
-                todo += predecessors[block]
+                pending += predecessors[block]
         loops.append(Loop(header, ends, body))
     return sorted(loops, key=lambda loop: loop.header)
 
