@@ -14,16 +14,22 @@ namespace {
 
 std::int64_t padded(std::int64_t columns) { return (columns + 7) / 8 * 8; }
 
+/// `bytes` bytes of storage, aligned to 16.
+std::byte* aligned(std::vector<std::byte>& storage, std::size_t bytes, std::byte fill) {
+  constexpr std::size_t kAlignment = 16;
+  storage.assign(bytes + kAlignment, fill);
+  std::byte* begin = storage.data();
+  while (reinterpret_cast<std::uintptr_t>(begin) % kAlignment != 0) ++begin;
+  return begin;
+}
+
 /// The view's numbers in another type, each row with zeros behind it; `storage` holds them, aligned to 16 bytes.
 TensorView converted(const ConstTensorView& view, DType type, std::vector<std::byte>& storage) {
-  constexpr std::size_t kAlignment = 16;
   const std::vector<double> values = read_view(view);
   const auto columns = static_cast<std::size_t>(view.shape[3]);
   const auto width = static_cast<std::size_t>(padded(view.shape[3]));
   const std::size_t rows = columns == 0 ? 0 : values.size() / columns;
-  storage.assign(rows * width * size_of(type) + kAlignment, std::byte{0});
-  std::byte* begin = storage.data();
-  while (reinterpret_cast<std::uintptr_t>(begin) % kAlignment != 0) ++begin;
+  std::byte* begin = aligned(storage, rows * width * size_of(type), std::byte{0});
   for (std::size_t n = 0; n < values.size(); ++n) {
     encode(type, values[n], begin + (n / columns * width + n % columns) * size_of(type));
   }
@@ -31,13 +37,9 @@ TensorView converted(const ConstTensorView& view, DType type, std::vector<std::b
 }
 
 TensorView output(DType type, std::initializer_list<std::int64_t> shape, std::vector<std::byte>& storage) {
-  constexpr std::size_t kAlignment = 16;
   std::size_t count = 1;
   for (const std::int64_t size : shape) count *= static_cast<std::size_t>(size);
-  storage.assign(count * size_of(type) + kAlignment, std::byte{0xFF});
-  std::byte* begin = storage.data();
-  while (reinterpret_cast<std::uintptr_t>(begin) % kAlignment != 0) ++begin;
-  return sorot::view(begin, type, shape);
+  return sorot::view(aligned(storage, count * size_of(type), std::byte{0xFF}), type, shape);
 }
 
 /// Larger problems take the emulator seconds.
