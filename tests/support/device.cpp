@@ -79,7 +79,7 @@ std::string cuda_model() {
 
 std::string whole_message(const Status& status) {
   if constexpr (kEmulated) {
-    const std::string report = emulator::last_report();
+    std::string report = emulator::last_report();
     if (!status.ok() && report.starts_with(status.message())) return report;
   }
   return status.message();
