@@ -8,8 +8,11 @@ namespace {
 
 template <class T>
 void fill(void* data, std::size_t elements, std::mt19937& random) {
+  constexpr std::size_t kDrawn = std::size_t{1} << 20;
   std::normal_distribution<double> normal;
-  for (std::size_t i = 0; i < elements; ++i) static_cast<T*>(data)[i] = static_cast<T>(normal(random));
+  T* values = static_cast<T*>(data);
+  for (std::size_t i = 0; i < elements; ++i)
+    values[i] = i < kDrawn ? static_cast<T>(normal(random)) : values[i - kDrawn];
 }
 
 [[maybe_unused]] void require(const Status& status) {
@@ -39,13 +42,6 @@ DeviceMemory random_tensor(const Device& device, DType dtype, std::size_t elemen
   DeviceMemory memory(device, values.size());
   memory.write(0, values.data(), values.size());
   return memory;
-}
-
-DType dtype_of(const std::string& name) {
-  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
-    if (name == sorot::name(dtype)) return dtype;
-  }
-  throw std::invalid_argument("dtype is '" + name + "', expected f64, f32, f16 or bf16");
 }
 
 std::vector<std::string> timed_devices() {

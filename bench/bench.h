@@ -19,11 +19,9 @@ namespace sorot::bench {
 using support::Device;
 using support::DeviceMemory;
 
-/// Elements drawn from a normal distribution, like activations: subnormals and infinities would distort the time.
+/// Elements drawn from a normal distribution, like activations: subnormals and infinities would distort the time. From
+/// the millionth on they repeat, or drawing them would take longer than timing.
 DeviceMemory random_tensor(const Device& device, DType dtype, std::size_t elements, std::mt19937& random);
-
-/// The DType of that name ("bf16"); std::invalid_argument if there is none a tensor of activations can have.
-DType dtype_of(const std::string& name);
 
 /// Devices whose times mean something: those of this build that this machine has, but not the emulator.
 std::vector<std::string> timed_devices();
@@ -63,7 +61,7 @@ void fail(benchmark::State& state, const Status& status);
 bool anything_failed();
 
 /// Registers what a case file of an operator asks for, on every device that can be timed.
-void register_attention(const nlohmann::json& cases);
+void register_attention(const nlohmann::json& lines);
 
 /// Registers the cost of an attention call that has next to nothing to compute.
 void register_attention_overhead();

@@ -50,7 +50,10 @@ ARROWS = {
     "tests/support/oracle": ["sorot/", "tests/support/"],  # independent of everything it judges
     "tests/tools/": ["sorot/", "tests/", "tools/sorot/", *DEVICE_DOORS, "fmt/", "nlohmann/", "gtest/", "gmock/"],
     "tests/fuzz/": ["sorot/", "tests/", "tools/sorot/"],
-    "bench/": ["sorot/", "bench/", "tests/support/device.h", "cuda/machine/runtime.h", "benchmark/", "nlohmann/"],
+    "tests/bench/": ["sorot/", "tests/", "bench/", "gtest/", "gmock/", "nlohmann/"],
+    "bench/": ["sorot/", "bench/", "tests/support/device.h", *DEVICE_DOORS, "benchmark/", "nlohmann/"],
+    # Tables of machine code know a tile by its place among the kernel's.
+    "bench/machine_code": ["sorot/", "bench/", "cuda/attention/attention_sm80.h"],
     "tools/": ["sorot/", "tools/sorot/", "tests/support/", *DEVICE_DOORS, "CLI/", "fmt/", "nlohmann/"],
 }
 
