@@ -53,6 +53,10 @@ AttentionCase read_attention_case(const nlohmann::json& line) {
   c.batch = size(line, c.name, "B");
   c.heads = size(line, c.name, "H");
   c.kv_heads = size(line, c.name, "Hkv");
+  if (c.heads % c.kv_heads != 0) {
+    throw std::invalid_argument("case " + c.name + ": H is " + std::to_string(c.heads) +
+                                ", expected a multiple of Hkv = " + std::to_string(c.kv_heads));
+  }
   c.queries = size(line, c.name, "Sq");
   c.keys = size(line, c.name, "Skv");
   c.dim = size(line, c.name, "D");

@@ -1,12 +1,10 @@
 #include "bench/attention_model.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <stdexcept>
 
 #include "bench/attention_counts.h"
-#include "tests/support/device.h"
 
 namespace sorot::bench {
 namespace {
@@ -51,25 +49,20 @@ ModelledAttention model_attention(const AttentionCase& c, const Gpu& gpu, const 
   return model;
 }
 
-void print_attention_model(const std::string& gpu_name, const std::vector<AttentionCase>& cases) {
-  const Gpu& gpu = gpu_of(gpu_name);
-  if constexpr (!support::kEmulated) {
-    throw std::runtime_error("--model counts on the emulator, and this build has none: cmake --preset emulated");
-  } else {
-    const MachineCode code = MachineCode::of_checkout();
-    std::printf(
-        "%s (%s): a model, not a measurement. us are what each takes at least; TFLOP/s what follows from the bound\n"
-        "%-26s %-22s %-20s %6s %9s %9s %9s %9s %9s  %-6s %7s %9s %9s\n",
-        gpu.name, gpu.description, "case", "kernel", "tile", "blocks", "mma us", "memory us", "issue us", "shared us",
-        "bound us", "bound", "TFLOP/s", "HBM MB", "asked MB");
-    for (const AttentionCase& c : cases) {
-      const ModelledAttention m = model_attention(c, gpu, code);
-      std::printf("%-26s %-22s %-20s %6.0f %9.2f %9.2f %9.2f %9.2f %9.2f  %-6s %7.1f %9.2f %9.2f\n", c.name.c_str(),
-                  m.kernel.c_str(), m.variant.c_str(), m.counts.blocks, m.times.mma, m.times.memory, m.times.issue,
-                  m.times.shared, m.times.most(), m.times.bound(), attention_flops(c) / m.times.most() / 1e6,
-                  m.counts.bytes / 1e6, m.asked_bytes / 1e6);
-      std::fflush(stdout);
-    }
+void print_attention_model(const Gpu& gpu, const std::vector<AttentionCase>& cases) {
+  const MachineCode code = MachineCode::of_checkout();
+  std::printf(
+      "%s (%s): a model, not a measurement. us are what each takes at least; TFLOP/s what follows from the bound\n"
+      "%-26s %-22s %-20s %6s %9s %9s %9s %9s %9s  %-6s %7s %9s %9s\n",
+      gpu.name, gpu.description, "case", "kernel", "tile", "blocks", "mma us", "memory us", "issue us", "shared us",
+      "bound us", "bound", "TFLOP/s", "HBM MB", "asked MB");
+  for (const AttentionCase& c : cases) {
+    const ModelledAttention m = model_attention(c, gpu, code);
+    std::printf("%-26s %-22s %-20s %6.0f %9.2f %9.2f %9.2f %9.2f %9.2f  %-6s %7.1f %9.2f %9.2f\n", c.name.c_str(),
+                m.kernel.c_str(), m.variant.c_str(), m.counts.blocks, m.times.mma, m.times.memory, m.times.issue,
+                m.times.shared, m.times.most(), m.times.bound(), attention_flops(c) / m.times.most() / 1e6,
+                m.counts.bytes / 1e6, m.asked_bytes / 1e6);
+    std::fflush(stdout);
   }
 }
 

@@ -7,7 +7,8 @@
 #include "bench/gpu_model.h"
 #include "bench/machine_code.h"
 
-/// The time model of attention: counters of the emulator, machine code of nvcc, rates of a GPU.
+/// The time model of attention: counters of the emulator, machine code of nvcc, rates of a GPU. Only in builds that
+/// have the emulator.
 namespace sorot::bench {
 
 struct ModelledAttention {
@@ -17,14 +18,13 @@ struct ModelledAttention {
   ModelledTimes times;
 };
 
-/// Runs the case, or smaller ones, on the emulator: only in builds that have it.
+/// Runs the case, or smaller ones, on the emulator.
 ModelledAttention model_attention(const AttentionCase& c, const Gpu& gpu, const MachineCode& code);
 
 /// FFMA of a warp that attention_simt spends on products, all rows and columns of its tiles counted.
 double simt_multiply_adds(const AttentionCase& c, const AttentionPlan& plan);
 
-/// Prints the model of every case for the GPU of that name. Throws std::invalid_argument for one that is unknown, and
-/// std::runtime_error in builds without the emulator.
-void print_attention_model(const std::string& gpu, const std::vector<AttentionCase>& cases);
+/// Prints a table, a row a case.
+void print_attention_model(const Gpu& gpu, const std::vector<AttentionCase>& cases);
 
 }  // namespace sorot::bench

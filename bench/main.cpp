@@ -41,6 +41,14 @@ std::optional<std::string> model_option(int argc, char** argv) {
   return std::nullopt;
 }
 
+void print_model([[maybe_unused]] const sorot::bench::Gpu& gpu) {
+  if constexpr (sorot::support::kEmulated) {
+    sorot::bench::print_attention_model(gpu, sorot::bench::read_attention_cases(read_cases("attention")));
+  } else {
+    throw std::runtime_error("--model counts on the emulator, which this build lacks: cmake --preset emulated");
+  }
+}
+
 int run_benchmarks(int argc, char** argv) {
   benchmark::Initialize(&argc, argv, print_help);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
@@ -58,7 +66,7 @@ int run_benchmarks(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     if (const auto gpu = model_option(argc, argv)) {
-      sorot::bench::print_attention_model(*gpu, sorot::bench::read_attention_cases(read_cases("attention")));
+      print_model(sorot::bench::gpu_of(*gpu));
       return 0;
     }
     return run_benchmarks(argc, argv);
