@@ -10,10 +10,11 @@ namespace {
 /// Plans once, then times calls. False if the device refuses the case.
 bool time_plan_of(benchmark::State& state, const Device& device, const AttentionTensors& tensors) {
   AttentionPlan plan;
-  Status status = attention_plan(device.context(), tensors.args, plan);
+  Status status = attention_plan(device.context(), tensors.args(), plan);
   const DeviceMemory workspace(device, plan.workspace_bytes);
   if (status.ok()) {
-    time_calls(state, device, [&] { status = attention(device.context(), plan, tensors.args, workspace.workspace()); });
+    time_calls(state, device,
+               [&] { status = attention(device.context(), plan, tensors.args(), workspace.workspace()); });
     state.SetLabel(plan.kernel);
   }
   if (!status.ok()) fail(state, status);
@@ -37,10 +38,10 @@ void time_call(benchmark::State& state, const std::string& name) {
   const Device device(name);
   const AttentionTensors tensors(device, kOnePair);
   AttentionPlan plan;
-  Status status = attention_plan(device.context(), tensors.args, plan);
+  Status status = attention_plan(device.context(), tensors.args(), plan);
   const DeviceMemory workspace(device, plan.workspace_bytes);
   for (auto _ : state) {
-    if (status.ok()) status = attention(device.context(), plan, tensors.args, workspace.workspace());
+    if (status.ok()) status = attention(device.context(), plan, tensors.args(), workspace.workspace());
     benchmark::ClobberMemory();
   }
   if (!status.ok()) fail(state, status);
@@ -52,7 +53,7 @@ void time_plan(benchmark::State& state, const std::string& name) {
   const AttentionTensors tensors(device, kOnePair);
   AttentionPlan plan;
   for (auto _ : state) {
-    if (auto s = attention_plan(device.context(), tensors.args, plan); !s.ok()) {
+    if (auto s = attention_plan(device.context(), tensors.args(), plan); !s.ok()) {
       fail(state, s);
       break;
     }

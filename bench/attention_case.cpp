@@ -67,9 +67,7 @@ AttentionCase read_attention_case(const nlohmann::json& line) {
     if (c.devices.empty()) throw std::invalid_argument("case " + c.name + " has an empty list of devices");
   }
   for (const std::string& device : c.devices) require_known("case " + c.name + ": unknown device", device, kDevices);
-  if (line.at("reason").empty() || line.at("reason") == "") {
-    throw std::invalid_argument("case " + c.name + " has no reason");
-  }
+  if (line.at("reason").get<std::string>().empty()) throw std::invalid_argument("case " + c.name + " has no reason");
   return c;
 }
 

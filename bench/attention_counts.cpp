@@ -44,7 +44,7 @@ Samples square_samples(const AttentionCase& c, const AttentionPlan& plan) {
   Samples samples;
   const std::int64_t unit = std::max(plan.tile_queries, plan.tile_keys);
   if (c.queries != c.keys || c.keys % unit != 0 || unit % std::min(plan.tile_queries, plan.tile_keys) != 0) return {};
-  samples.whole = static_cast<double>(c.keys / unit);
+  samples.whole = static_cast<double>(c.keys) / static_cast<double>(unit);
   for (const std::int64_t length : {2, 3, 4}) {
     samples.cases.push_back(c);
     samples.cases.back().queries = samples.cases.back().keys = length * unit;
@@ -57,7 +57,7 @@ Samples square_samples(const AttentionCase& c, const AttentionPlan& plan) {
 Samples decoding_samples(const AttentionCase& c, const AttentionPlan& plan) {
   Samples samples;
   if (c.queries != 1 || attended_keys(c, 0) != c.keys || c.keys % plan.tile_keys != 0) return {};
-  samples.whole = static_cast<double>(c.keys / plan.tile_keys);
+  samples.whole = static_cast<double>(c.keys) / plan.tile_keys;
   for (const std::int64_t tiles : {2 * plan.splits, 2 * plan.splits + 1}) {
     samples.cases.push_back(c);
     samples.cases.back().keys = tiles * plan.tile_keys;
@@ -114,11 +114,11 @@ AttentionCounts count(const AttentionCase& c, int compute_capability) {
   const Device device("cuda");
   const AttentionTensors tensors(device, c);
   AttentionPlan plan;
-  require(attention_plan(device.context(), tensors.args, plan));
+  require(attention_plan(device.context(), tensors.args(), plan));
   const DeviceMemory workspace(device, plan.workspace_bytes);
   emulator::clear_counts();
   emulator::clear_launches();
-  require(attention(device.context(), plan, tensors.args, workspace.workspace()));
+  require(attention(device.context(), plan, tensors.args(), workspace.workspace()));
   device.wait();
 
   AttentionCounts counts;

@@ -15,7 +15,9 @@ class AttentionTensors {
         k_(tensor(device, c, c.kv_heads, c.keys)),
         v_(tensor(device, c, c.kv_heads, c.keys)),
         out_(tensor(device, c, c.heads, c.queries)),
-        args(attention_args(c, q_.data(), k_.data(), v_.data(), out_.data())) {}
+        args_(attention_args(c, q_.data(), k_.data(), v_.data(), out_.data())) {}
+
+  const AttentionArgs& args() const { return args_; }
 
  private:
   DeviceMemory tensor(const Device& device, const AttentionCase& c, std::int64_t heads, std::int64_t rows) {
@@ -24,9 +26,7 @@ class AttentionTensors {
 
   std::mt19937 random_{1};
   DeviceMemory q_, k_, v_, out_;
-
- public:
-  const AttentionArgs args;
+  AttentionArgs args_;
 };
 
 }  // namespace sorot::bench

@@ -97,7 +97,7 @@ MachineCode::MachineCode(std::istream& table) {
                     loop = column(header, "loop"), mufu = column(header, "mufu");
   while (std::getline(table, line)) {
     const std::vector<std::string> fields = split(line);
-    const std::string where = fields[0];
+    const std::string& where = fields[0];
     if (fields.size() != header.size()) {
       throw std::runtime_error("table of machine code, " + where + ": " + std::to_string(fields.size()) +
                                " fields, expected " + std::to_string(header.size()));
